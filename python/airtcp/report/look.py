@@ -81,7 +81,7 @@ def is_category(plot: Plot) -> bool:
 
 
 MANY_ARMS: Final = 12
-"""Of more arms than this the values are dots in order instead of bars."""
+"""Most arms whose values are bars. Of more, the values are dots in order."""
 
 
 def is_ranking(plot: Plot) -> bool:

@@ -21,7 +21,7 @@ from airtcp.report.look import number
 
 Json = Mapping[str, Any]
 Facts = dict[str, list[Any]]
-"""What is told of a thing, by key: every value that one of the scenarios has, in order."""
+"""Facts about a thing, by key: every value that one of the scenarios has, in order."""
 
 Place = tuple[str, str, int]
 """The ends of a line and, of several lines between the same ends, its number."""
@@ -29,7 +29,7 @@ Place = tuple[str, str, int]
 MOST_EXPANDED: Final = 8
 """A group is drawn member by member up to this size, if its members have different places."""
 ALTERNATIVES: Final = 2
-"""So many different texts are named; of more it is said that they vary."""
+"""Most different texts that are named. More of them vary."""
 
 DOWN, UP, QUEUE = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}", "queue"
 _QUEUES: Final = {
@@ -51,7 +51,7 @@ class Node:
     is_host: bool
     count: Facts = field(default_factory=dict)
     told: Facts = field(default_factory=dict)
-    """Of a station: its signal. Of an access point: its queue. Of a host: its profile."""
+    """The signal of a station, the queue of an access point, the profile of a host."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Cell:
 
 @dataclass
 class Network:
-    """What is drawn."""
+    """Everything that is drawn."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     wires: dict[Place, Wire] = field(default_factory=dict)
@@ -373,7 +373,7 @@ def _listed(names: Sequence[str]) -> str:
 # --- drawing ----------------------------------------------------------------------------------------------------------
 
 WIDTH: Final = 356
-"""Of the drawing, in pixels: a phone shows it without making it smaller."""
+"""Width of the drawing in pixels. A phone shows it without making it smaller."""
 _EDGE: Final = 10
 _LINE: Final = 15
 """Height of a line of text."""
@@ -398,9 +398,9 @@ class _Box:
     is_host: bool
     is_ap: bool
     x: float = 0.0
-    """Of its middle."""
+    """Place of its middle."""
     y: float = 0.0
-    """Of its top."""
+    """Place of its top."""
     width: float = _BOX
     least: float = _BOX
     """Width that its name needs."""
@@ -573,7 +573,7 @@ def _spread(
 
 
 def _cell_text(network: Network, name: str, each: float, bands: Bands) -> list[str]:
-    """What is said at the top of a cell, above its own stations."""
+    """The words at the top of a cell, above its own stations."""
     own = [cells for cells, _ in bands if name in cells and (len(cells) == 1 or len(network.cells) == 1)]
     return _wrapped(_texts(network.cells[name].told.get("radio"), "radio varies"), each * len(own) - 14)
 
