@@ -1,8 +1,9 @@
-//! The next deadline of many components: a winner tree.
+//! The next deadline of many components: a tree of groups of eight.
 //!
-//! Every component owns one leaf; the root names the component whose deadline is earliest, ties to the lower id. Moving a
-//! deadline replays only the matches on the way to the root and stops at the first node whose winner neither changes nor
-//! is the component itself, which is what makes it cheap: most deadlines are far from being next.
+//! Every component owns one leaf. Eight leaves are a group, a cache line; the earliest of a group is a leaf of the level
+//! above, up to a single group. Most deadlines are far from being next: moving one ends at the first group whose earliest
+//! stays. Ids are not kept: whose the earliest deadline is, is found from the root down, the first of each group first, so
+//! ties go to the lower id.
 
 use airtcp_core::convert::count;
 use airtcp_core::units::Time;
@@ -11,28 +12,39 @@ use airtcp_core::units::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Component(pub u32);
 
+/// Times are looked through in groups of this size.
+pub(crate) const GROUP: usize = 8;
+
+/// Deadlines side by side, on one cache line.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+struct Group([Time; GROUP]);
+
 /// The deadlines of all components; [`Time::NEVER`]: none.
 #[derive(Debug, Clone)]
 pub struct Timeline {
-    /// By component, padded with [`Time::NEVER`] to a power of two.
-    deadlines: Vec<Time>,
-    /// `winners[1]` is the root; the children of node `n` are `2n` and `2n + 1`; a child at or beyond
-    /// `winners.len()` is leaf `child - winners.len()`.
-    winners: Vec<u32>,
-    /// The root and its deadline, at hand.
+    /// All levels one after the other, the deadlines of components first, each padded with [`Time::NEVER`] to whole groups.
+    groups: Vec<Group>,
+    /// Where in `groups` each level begins; the last has one group.
+    levels: Vec<usize>,
+    /// The earliest, at hand.
     next: (Time, Component),
 }
 
 impl Timeline {
     /// `components` of them, all idle.
     pub fn new(components: usize) -> Timeline {
-        let leaves = components.next_power_of_two().max(2);
-        let mut winners = vec![0; leaves];
-        for node in (1..leaves).rev() {
-            // All deadlines are equal, so the leftmost leaf below wins.
-            winners[node] = if 2 * node >= leaves { count(2 * node - leaves) } else { winners[2 * node] };
+        let (mut levels, mut groups, mut leaves) = (Vec::new(), 0, components.max(1));
+        loop {
+            levels.push(groups);
+            leaves = leaves.div_ceil(GROUP);
+            groups += leaves;
+            if leaves == 1 {
+                break;
+            }
         }
-        Timeline { deadlines: vec![Time::NEVER; leaves], winners, next: (Time::NEVER, Component(0)) }
+        let groups = vec![Group([Time::NEVER; GROUP]); groups];
+        Timeline { groups, levels, next: (Time::NEVER, Component(0)) }
     }
 
     /// The earliest deadline and whose it is.
@@ -44,31 +56,36 @@ impl Timeline {
     /// The deadline of a component.
     #[inline]
     pub fn get(&self, component: Component) -> Time {
-        self.deadlines[component.0 as usize]
+        let leaf = component.0 as usize;
+        self.groups[leaf / GROUP].0[leaf % GROUP]
     }
 
     /// Sets the deadline of a component.
     #[inline]
     pub fn set(&mut self, component: Component, deadline: Time) {
-        let id = component.0;
-        self.deadlines[id as usize] = deadline;
-        let leaves = self.winners.len();
-        let leaf = (id as usize) & !1;
-        let mut node = (leaf + leaves) / 2;
-        let mut winner = self.match_of(count(leaf), count(leaf) + 1);
-        loop {
-            if self.winners[node] == winner && winner != id {
-                return;
+        let (mut place, mut new) = (component.0 as usize, deadline);
+        let was_next = component == self.next.1;
+        for level in 0..self.levels.len() {
+            let group = &mut self.groups[self.levels[level] + place / GROUP].0;
+            let old = std::mem::replace(&mut group[place % GROUP], new);
+            if old == new {
+                break;
             }
-            self.winners[node] = winner;
-            if node == 1 {
-                self.next = (self.deadlines[winner as usize], Component(winner));
-                return;
+            place /= GROUP;
+            // What the level above holds: it is stale only where the old one was the earliest.
+            let Some(&above) = self.levels.get(level + 1) else { break };
+            let earliest = self.groups[above + place / GROUP].0[place % GROUP];
+            if new > earliest {
+                if old > earliest {
+                    break;
+                }
+                new = first(&self.groups[self.levels[level] + place].0).0;
             }
-            let left = self.winners[node & !1];
-            let right = self.winners[node | 1];
-            winner = self.match_of(left, right);
-            node /= 2;
+        }
+        if was_next {
+            self.next = self.find();
+        } else if (deadline, component) < self.next {
+            self.next = (deadline, component);
         }
     }
 
@@ -76,15 +93,29 @@ impl Timeline {
     /// leaf fires.
     #[inline]
     pub fn advance_to(&mut self, component: Component, deadline: Time) {
-        if deadline < self.deadlines[component.0 as usize] {
+        if deadline < self.get(component) {
             self.set(component, deadline);
         }
     }
 
-    #[inline]
-    fn match_of(&self, left: u32, right: u32) -> u32 {
-        if self.deadlines[right as usize] < self.deadlines[left as usize] { right } else { left }
+    /// The earliest deadline, from the root down.
+    fn find(&self) -> (Time, Component) {
+        let (mut place, mut earliest) = (0, Time::NEVER);
+        for &level in self.levels.iter().rev() {
+            let (time, at) = first(&self.groups[level + place].0);
+            (place, earliest) = (place * GROUP + at, time);
+        }
+        (earliest, Component(count(place)))
     }
+}
+
+/// The earliest of a group, the first of those that are, and its place. Which it will be cannot be guessed, so this is
+/// written to compile without jumps: in rounds, and without a loop.
+#[inline(always)]
+pub(crate) fn first(times: &[Time; GROUP]) -> (Time, usize) {
+    let earlier = |a: (Time, usize), b: (Time, usize)| if b.0 < a.0 { b } else { a };
+    let pair = |i: usize| earlier((times[i], i), (times[i + 1], i + 1));
+    earlier(earlier(pair(0), pair(2)), earlier(pair(4), pair(6)))
 }
 
 #[cfg(test)]
@@ -94,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_linear_search(n in 1usize..70, updates in prop::collection::vec((0u32..70, 0u64..12), 0..400)) {
+        fn agrees_with_a_linear_search(n in 1usize..700, updates in prop::collection::vec((0u32..700, 0u64..12), 0..400)) {
             let mut tree = Timeline::new(n);
             let mut model = vec![Time::NEVER; n];
             for (id, deadline) in updates {

@@ -27,6 +27,7 @@ use airtcp_core::units::{Span, Time};
 
 use crate::path::Next;
 use crate::ring::Ring;
+use crate::timeline::{GROUP, first};
 
 /// A packet that reaches the far end of a link at `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +57,7 @@ impl InFlight {
 /// Most lanes that [`Wires`] will have.
 pub const MAX_LANES: usize = 15;
 
-/// Times are looked through in groups of this size; there are two groups, for the lanes and the calendar.
-const GROUP: usize = 8;
+/// Two groups of times, for the lanes and the calendar.
 const _: () = assert!(MAX_LANES < 2 * GROUP);
 
 /// Packets that [`Wires::look_ahead`] gives at a time.
@@ -187,9 +187,9 @@ impl Wires {
         self.now = self.head_time;
         let from = self.head;
         let entry = self.take(from);
-        let (mut best, mut head) = earliest(&self.heads[0]);
+        let (mut best, mut head) = first(&self.heads[0]);
         if self.lanes.len() >= GROUP {
-            let (time, i) = earliest(&self.heads[1]);
+            let (time, i) = first(&self.heads[1]);
             if time < best {
                 (best, head) = (time, GROUP + i);
             }
@@ -241,15 +241,6 @@ impl Wires {
     pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
         self.lanes.iter().flat_map(|lane| lane.queue.iter()).chain(self.calendar.iter())
     }
-}
-
-/// The least of a group and where it is. Which it will be cannot be guessed, so this is written to compile without jumps:
-/// in rounds, and without a loop.
-#[inline(always)]
-fn earliest(times: &[Time; GROUP]) -> (Time, usize) {
-    let earlier = |a: (Time, usize), b: (Time, usize)| if b.0 < a.0 { b } else { a };
-    let pair = |i: usize| earlier((times[i], i), (times[i + 1], i + 1));
-    earlier(earlier(pair(0), pair(2)), earlier(pair(4), pair(6)))
 }
 
 impl Queue {

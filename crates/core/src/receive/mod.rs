@@ -159,6 +159,31 @@ impl Interface {
             self.ring.push(*packet);
             return None;
         }
+        self.poll_alone(now, packet)
+    }
+
+    /// The host sends a packet of this size through the interface.
+    #[inline]
+    pub fn on_sent(&mut self, bytes: u16) {
+        self.policy.on_sent(u32::from(bytes));
+    }
+
+    /// A poll would find a packet, and nothing that it could join.
+    #[inline]
+    pub fn has_one(&self) -> bool {
+        self.ring.len() == 1 && self.gro.is_empty() && !self.masked
+    }
+
+    /// As [`Self::poll`] where there is [one packet](Self::has_one): what goes up.
+    #[inline]
+    pub fn poll_one(&mut self, now: Time) -> Option<Merged> {
+        let packet = self.ring.pop()?;
+        self.poll_alone(now, &packet)
+    }
+
+    /// A poll finds one packet and nothing held: it goes up itself, unless it is held for others to join.
+    #[inline]
+    fn poll_alone(&mut self, now: Time, packet: &Packet) -> Option<Merged> {
         let polled = Polled { by_interrupt: self.by_interrupt, last_packets: 1, holds: gro::may_be_joined(packet) };
         let next = self.policy.on_polled(now, &polled);
         (self.poll_at, self.masked, self.by_interrupt) = (next.poll_at, next.masked, false);
@@ -170,16 +195,10 @@ impl Interface {
         Some(Merged::alone(*packet))
     }
 
-    /// The host sends a packet of this size through the interface.
-    #[inline]
-    pub fn on_sent(&mut self, bytes: u16) {
-        self.policy.on_sent(u32::from(bytes));
-    }
-
     /// The host polls: what goes up now is added to `up`, in order.
     pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>) {
-        if self.ring.len() == 1 && self.gro.is_empty() && !self.masked {
-            return self.poll_one(now, up);
+        if self.has_one() {
+            return up.extend(self.poll_one(now));
         }
         let tick = self.policy.tick(now);
         let full = self.ring.len() / BUDGET * BUDGET;
@@ -194,16 +213,6 @@ impl Interface {
             self.gro.flush(up);
         }
         self.complete(now, tick, last_packets, up);
-    }
-
-    /// As [`Self::poll`], of a packet alone.
-    #[inline]
-    fn poll_one(&mut self, now: Time, up: &mut Vec<Merged>) {
-        let tick = self.policy.tick(now);
-        if let Some(packet) = self.ring.pop() {
-            self.gro.receive(packet, tick, up);
-        }
-        self.complete(now, tick, 1, up);
     }
 
     fn complete(&mut self, now: Time, tick: u64, last_packets: usize, up: &mut Vec<Merged>) {

@@ -107,6 +107,13 @@ impl World {
     }
 
     fn poll(&mut self, id: InterfaceId) {
+        let interface = &mut self.interfaces.all[id.index()];
+        if interface.has_one() {
+            if let Some(merged) = interface.poll_one(self.now) {
+                self.hand_up(&merged, false);
+            }
+            return;
+        }
         // What it leads to may come back to an interface in the same instant.
         let mut up = std::mem::take(&mut self.interfaces.up);
         self.interfaces.all[id.index()].poll(self.now, &mut up);
