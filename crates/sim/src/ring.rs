@@ -62,7 +62,7 @@ impl<T: Copy> Ring<T> {
     /// To twice the size; `fill` stands where there is nothing.
     #[cold]
     fn grow(&mut self, fill: T) {
-        let size = (2 * self.len).max(16);
+        let size = (2 * self.len).max(4);
         let mut buffer = Vec::with_capacity(size);
         buffer.extend(self.iter().copied());
         buffer.resize(size, fill);

@@ -557,6 +557,15 @@ impl World {
         self.after_delivery(id_of_flow, is_reverse);
     }
 
+    /// An interface hands a packet as it came to an end of its flow.
+    fn hand_up_alone(&mut self, packet: &Packet) {
+        let id_of_flow = packet.flow;
+        self.ledger.handed_up.add(packet.size);
+        let flow = &mut self.flows[id_of_flow.0 as usize];
+        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
+        self.after_delivery(id_of_flow, packet.is_reverse());
+    }
+
     /// An interface hands a packet, or several merged, to an end of their flow. `more`: other data for it comes in the same poll.
     fn hand_up(&mut self, merged: &Merged, more: bool) {
         let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());

@@ -142,13 +142,13 @@ impl Interface {
         }
     }
 
-    /// As [`Self::on_packet`] where the host polls at once whatever is due: the packet itself if it is alone and goes up.
+    /// As [`Self::on_packet`] where the host polls at once whatever is due: whether the packet goes up as it is, alone.
     /// Neither the ring nor what is held is touched then.
     #[inline]
-    pub fn pass(&mut self, now: Time, packet: &Packet) -> Option<Merged> {
+    pub fn pass(&mut self, now: Time, packet: &Packet) -> bool {
         if !self.ring.is_empty() || !self.gro.is_empty() || self.masked || self.by_interrupt {
             self.on_packet(now, packet);
-            return None;
+            return false;
         }
         self.policy.on_received(u32::from(packet.size));
         let at = self.policy.interrupt_at(now);
@@ -157,9 +157,9 @@ impl Interface {
         }
         if self.poll_at > now {
             self.ring.push(*packet);
-            return None;
+            return false;
         }
-        self.poll_alone(now, packet)
+        self.goes_up_alone(now, packet)
     }
 
     /// The host sends a packet of this size through the interface.
@@ -176,30 +176,27 @@ impl Interface {
 
     /// As [`Self::poll`] where there is [one packet](Self::has_one): what goes up.
     #[inline]
-    pub fn poll_one(&mut self, now: Time) -> Option<Merged> {
+    pub fn poll_one(&mut self, now: Time) -> Option<Packet> {
         let packet = self.ring.pop()?;
-        self.poll_alone(now, &packet)
+        self.goes_up_alone(now, &packet).then_some(packet)
     }
 
-    /// A poll finds one packet and nothing held: it goes up itself, unless it is held for others to join.
+    /// A poll finds one packet and nothing held: it goes up as it is, unless it is held for others to join.
     #[inline]
-    fn poll_alone(&mut self, now: Time, packet: &Packet) -> Option<Merged> {
+    fn goes_up_alone(&mut self, now: Time, packet: &Packet) -> bool {
         let polled = Polled { by_interrupt: self.by_interrupt, last_packets: 1, holds: gro::may_be_joined(packet) };
         let next = self.policy.on_polled(now, &polled);
         (self.poll_at, self.masked, self.by_interrupt) = (next.poll_at, next.masked, false);
         if next.keeps && polled.holds {
             let tick = self.policy.tick(now);
             self.gro.hold(*packet, tick);
-            return None;
+            return false;
         }
-        Some(Merged::alone(*packet))
+        true
     }
 
     /// The host polls: what goes up now is added to `up`, in order.
     pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>) {
-        if self.has_one() {
-            return up.extend(self.poll_one(now));
-        }
         let tick = self.policy.tick(now);
         let full = self.ring.len() / BUDGET * BUDGET;
         let last_packets = self.ring.len() - full;

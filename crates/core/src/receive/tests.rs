@@ -279,10 +279,15 @@ proptest! {
         for (gap, flow, is_pushed, is_ack) in packets {
             now += gap;
             let mut ups = [Vec::new(), Vec::new()];
-            for (interface, up) in [&mut by_ring, &mut passing].into_iter().zip(&mut ups) {
-                while interface.deadline() < at(now) {
-                    interface.poll(interface.deadline(), up);
-                }
+            while by_ring.deadline() < at(now) {
+                by_ring.poll(by_ring.deadline(), &mut ups[0]);
+            }
+            let poll = |passing: &mut Interface, now: Time, up: &mut Vec<Merged>| {
+                if passing.has_one() { up.extend(passing.poll_one(now).map(Merged::alone)) } else { passing.poll(now, up) }
+            };
+            while passing.deadline() < at(now) {
+                let due = passing.deadline();
+                poll(&mut passing, due, &mut ups[1]);
             }
             let mut packet = segment(sent);
             sent += 1;
@@ -291,9 +296,9 @@ proptest! {
             packet.len = if is_ack { 0 } else { packet.len };
             by_ring.on_packet(at(now), &packet);
             match passing.pass(at(now), &packet) {
-                Some(merged) => ups[1].push(merged),
-                None if passing.deadline() <= at(now) => passing.poll(at(now), &mut ups[1]),
-                None => {}
+                true => ups[1].push(Merged::alone(packet)),
+                false if passing.deadline() <= at(now) => poll(&mut passing, at(now), &mut ups[1]),
+                false => {}
             }
             if by_ring.deadline() <= at(now) {
                 by_ring.poll(at(now), &mut ups[0]);

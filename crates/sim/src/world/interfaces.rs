@@ -90,8 +90,8 @@ impl World {
         self.ledger.taken_by_interfaces.add(packet.size);
         if self.interfaces.gathers[id.index()] {
             interface.on_packet(self.now, packet);
-        } else if let Some(merged) = interface.pass(self.now, packet) {
-            self.hand_up(&merged, false);
+        } else if interface.pass(self.now, packet) {
+            self.hand_up_alone(packet);
         } else if interface.deadline() <= self.now {
             self.poll(id);
         }
@@ -109,8 +109,8 @@ impl World {
     fn poll(&mut self, id: InterfaceId) {
         let interface = &mut self.interfaces.all[id.index()];
         if interface.has_one() {
-            if let Some(merged) = interface.poll_one(self.now) {
-                self.hand_up(&merged, false);
+            if let Some(packet) = interface.poll_one(self.now) {
+                self.hand_up_alone(&packet);
             }
             return;
         }
