@@ -17,13 +17,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from airtcp import _airtcp, completion, links
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import advise, analyze, clean, host, hwsim, lab, play, report, shell, start, study, sweep, verify
 from airtcp.commands.sweep import set_option
 from airtcp.errors import (
     DamagedError,
@@ -49,6 +49,28 @@ PROGRESS_AFTER_S: Final = 1.0
 """Runs shorter than this show no progress bar."""
 
 MAX_STDIN_BYTES: Final = 64 << 20
+
+OWN: Final = ("run", "check", "schema", "list", "explain", "plot", "compare", "completion")
+"""Commands of this module."""
+
+MODULES: Final = {
+    "shell": "shell",
+    "exec": "shell",
+    "lab": "lab",
+    "hwsim": "hwsim",
+    "sweep": "sweep",
+    "study": "study",
+    "report": "report",
+    "analyze": "analyze",
+    "advise": "advise",
+    "host": "host",
+    "play": "play",
+    "verify": "verify",
+    "clean": "clean",
+    "new": "start",
+    "example": "start",
+}
+"""All other commands, in the order of the help, and whose they are in `airtcp.commands`."""
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------
@@ -296,7 +318,8 @@ def _snaplen(text: str) -> int:
     return int(text)
 
 
-def _parser() -> _Parser:
+def _parser(given: str | None = None) -> _Parser:
+    """The command line; if `given` is a command, without the modules of all others: to load them takes longer than a short run."""
     parser = _Parser(
         prog="airtcp",
         description="Simulates TCP over Wi-Fi and wired networks packet by packet, and analyses real captures.",
@@ -422,19 +445,12 @@ def _parser() -> _Parser:
     asked.completer = completion.results
     sub.add_argument("--json", action="store_true", help="print the summaries as one JSON list")
 
-    shell.add(command, _seed, _snaplen)
-    lab.add(command, _seed)
-    hwsim.add(command, _seed)
-    sweep.add(command)
-    study.add(command)
-    report.add(command)
-    analyze.add(command)
-    advise.add(command)
-    host.add(command)
-    play.add(command)
-    verify.add(command)
-    clean.add(command)
-    start.add(command)
+    more: dict[str, tuple[Callable[[str], int], ...]]
+    more = {"shell": (_seed, _snaplen), "lab": (_seed,), "hwsim": (_seed,)}
+    alone = {MODULES[given]} if given in MODULES else set() if given in OWN else None
+    for module in dict.fromkeys(MODULES.values()):
+        if alone is None or module in alone:
+            import_module(f"airtcp.commands.{module}").add(command, *more.get(module, ()))
     sub = command(
         "completion",
         complete,
@@ -448,23 +464,33 @@ def _parser() -> _Parser:
     return parser
 
 
+def _with_words(parser: _Parser) -> argparse.Namespace:
+    """The arguments of commands that run others: words behind `--` are not airtcp's."""
+    from airtcp.commands import shell
+
+    given, behind = shell.split(parser.asked)
+    args, left = parser.parse_known_args(given)
+    if left and not shell.take_words(args, left):
+        words = " ".join(left)
+        is_command = args.body is shell.exec_ and not words.startswith("-")
+        where = f"; a command goes behind --: airtcp exec {args.host} -- {words}" if is_command else ""
+        parser.error(f"unrecognized arguments: {words}{where}")
+    args.behind = behind
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the command; returns its exit code."""
     try:
-        parser = _parser()
-        if "_ARGCOMPLETE" in os.environ:
+        asked = sys.argv[1:] if argv is None else argv
+        completes = "_ARGCOMPLETE" in os.environ
+        parser = _parser(asked[0] if asked and not completes else None)
+        if completes:
             import argcomplete
 
             argcomplete.autocomplete(parser)
-        parser.asked = sys.argv[1:] if argv is None else argv
-        given, behind = shell.split(parser.asked)
-        args, left = parser.parse_known_args(given)
-        if left and not shell.take_words(args, left):
-            words = " ".join(left)
-            is_command = args.body is shell.exec_ and not words.startswith("-")
-            where = f"; a command goes behind --: airtcp exec {args.host} -- {words}" if is_command else ""
-            parser.error(f"unrecognized arguments: {words}{where}")
-        args.behind = behind
+        parser.asked = asked
+        args = _with_words(parser) if MODULES.get(asked[0] if asked else "") == "shell" else parser.parse_args(asked)
         body: Callable[[argparse.Namespace], int] = args.body
         return body(args)
     except StopError as stop:
