@@ -30,7 +30,7 @@ def digest(checked: Any) -> str:  # noqa: ANN401
     """Of all that a run leaves behind."""
     from airtcp import _airtcp
 
-    run = _airtcp.Run(checked, None, False, 1)  # noqa: FBT003
+    run = _airtcp.Run(checked, None, False, 1)
     run.advance(run.end_s)
     output = run.finish()
     told = hashlib.sha256(output.summary.encode())
@@ -56,7 +56,7 @@ def answer() -> None:
             told = digest(checked)
         except (ValueError, RuntimeError):
             told = "refused"
-        print(told, flush=True)  # noqa: T201
+        print(told, flush=True)
 
 
 def dumbbells() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -68,24 +68,27 @@ def dumbbells() -> Iterator[tuple[str, dict[str, Any]]]:
     for i, (cc, queue) in enumerate(wanted):
         host = {"kind": "host", "count": 12, "receive_offload": names["receive_offload"][i % 4]}
         access = {"rate": "50Mbit/s", "delay": "2ms"}
-        yield f"dumbbell {cc} {queue}", {
-            "name": "dumbbell",
-            "duration": "4s",
-            "seed": i,
-            "nodes": [
-                {"name": "a", **host},
-                {"name": "b", **host},
-                {"name": "p", "kind": "router"},
-                {"name": "q", "kind": "router"},
-            ],
-            "links": [
-                {"from": "a", "to": "p", **access},
-                {"name": "line", "from": "p", "to": "q", "rate": "12Mbit/s", "delay": "15ms", "queue": queue},
-                {"from": "q", "to": "b", **access},
-            ],
-            "flows": [{"name": "f", "from": "a", "to": "b", "count": 12, "tcp": {"cc": cc}}],
-            "record": {"interval": "100ms", "retransmissions": True},
-        }
+        yield (
+            f"dumbbell {cc} {queue}",
+            {
+                "name": "dumbbell",
+                "duration": "4s",
+                "seed": i,
+                "nodes": [
+                    {"name": "a", **host},
+                    {"name": "b", **host},
+                    {"name": "p", "kind": "router"},
+                    {"name": "q", "kind": "router"},
+                ],
+                "links": [
+                    {"from": "a", "to": "p", **access},
+                    {"name": "line", "from": "p", "to": "q", "rate": "12Mbit/s", "delay": "15ms", "queue": queue},
+                    {"from": "q", "to": "b", **access},
+                ],
+                "flows": [{"name": "f", "from": "a", "to": "b", "count": 12, "tcp": {"cc": cc}}],
+                "record": {"interval": "100ms", "retransmissions": True},
+            },
+        )
 
 
 def scenarios(root: pathlib.Path, seconds: float, drawn: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -139,7 +142,7 @@ def main() -> int:
             continue
         told = []
         for engine in engines:
-            assert engine.stdin is not None and engine.stdout is not None
+            assert engine.stdin is not None
             engine.stdin.write(json.dumps(asked) + "\n")
             engine.stdin.flush()
         for engine in engines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from airtcp import Results, __version__
+from airtcp import Results, __version__, cli
 from conftest import AIRTCP, EXAMPLES, SMALL, Command
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
@@ -30,6 +31,28 @@ def test_help_has_an_example(airtcp: Command, command: str) -> None:
     done = airtcp(command, "--help")
     assert done.returncode == 0
     assert f"  airtcp {command} " in done.stdout.split("example", 1)[1]
+
+
+def test_a_command_that_is_loaded_alone_is_as_among_all() -> None:
+    def commands(given: str | None) -> dict[str, argparse.ArgumentParser]:
+        parser = cli._parser(given)
+        return next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+
+    every = commands(None)
+    assert [*every] == [*cli.OWN[:-1], *cli.MODULES, cli.OWN[-1]]
+    for name, parser in every.items():
+        assert commands(name)[name].format_help() == parser.format_help()
+
+
+def test_a_run_loads_no_modules_of_other_commands(scenario: Path) -> None:
+    code = (
+        "import sys; from airtcp import cli; cli.main(['run', sys.argv[1], '--json', '--duration', '10ms']);"
+        "heavy = ('shell', 'lab', 'study', 'advise', 'analyze');"
+        "print([m for m in (*heavy, 'dataclasses', 'subprocess') if"
+        " m in sys.modules or f'airtcp.commands.{m}' in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, scenario], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 def test_run_writes_a_folder_and_a_table(airtcp: Command, scenario: Path, tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def _snaplen(text: str) -> int:
 
 
 def _parser(given: str | None = None) -> _Parser:
-    """The command line; if `given` is a command, without the modules of all others: to load them takes longer than a short run."""
+    """The command line; for a `given` command without the modules of all others, which load longer than it runs."""
     parser = _Parser(
         prog="airtcp",
         description="Simulates TCP over Wi-Fi and wired networks packet by packet, and analyses real captures.",

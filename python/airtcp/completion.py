@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -61,6 +60,8 @@ def scenarios(prefix: str, **_: object) -> list[str]:
 
 def results(prefix: str, **_: object) -> list[str]:
     """Folders: those that airtcp wrote come without a slash, since nobody goes on into them."""
+    from pathlib import Path
+
     found = []
     for path in _paths(prefix):
         if path.endswith("/"):
@@ -69,6 +70,8 @@ def results(prefix: str, **_: object) -> list[str]:
 
 
 def _paths(prefix: str) -> Iterator[str]:
+    from pathlib import Path
+
     folder, _, begin = prefix.rpartition("/")
     root = Path(folder or ("/" if prefix.startswith("/") else "."))
     try:
@@ -122,6 +125,8 @@ def remedies(**_: object) -> list[str]:
 
 
 def _scenario(args: argparse.Namespace) -> dict[str, Any]:
+    from pathlib import Path
+
     from airtcp import _airtcp
     from airtcp.advice.ranking import scene
 

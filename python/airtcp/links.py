@@ -11,7 +11,6 @@ import binascii
 import re
 import zlib
 from typing import Final, NamedTuple
-from urllib.parse import quote, unquote
 
 MARK: Final = "#s="
 MOST_LINK: Final = 64 << 10
@@ -36,6 +35,8 @@ class Link(NamedTuple):
 
     def fragment(self) -> str:
         """The link's fragment, with its `#`."""
+        from urllib.parse import quote
+
         packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
         packed = packer.compress(self.toml.encode()) + packer.flush()
         text = base64.urlsafe_b64encode(packed).decode().rstrip("=")
@@ -53,6 +54,8 @@ def read(text: str) -> Link:
     Raises:
         LinkError: it is cut, damaged or too large.
     """
+    from urllib.parse import unquote
+
     fragment = text[text.index(MARK) + len(MARK) :]
     if len(fragment) > MOST_LINK:
         raise LinkError(f"the link has {len(fragment)} characters: must be at most {MOST_LINK}")

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import completion
@@ -18,6 +17,8 @@ from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, rend
 from airtcp.execution import AUDIT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airtcp.sweeps.results import SweepResults
     from airtcp.sweeps.running import Progress
 
@@ -214,6 +215,8 @@ def with_ap(args: argparse.Namespace, file: str | Path) -> list[str]:
     """Values of `--set`, with those of `--ap` before them."""
     if args.ap is None:
         return list(args.changes)
+    import pathlib
+
     from airtcp.access_points import UnknownAccessPointError, with_radio
     from airtcp.errors import ScenarioError
     from airtcp.kinds import scenario_error
@@ -223,7 +226,7 @@ def with_ap(args: argparse.Namespace, file: str | Path) -> list[str]:
     except UnknownAccessPointError as error:
         raise StopError(f"--ap: {error}", BAD_INPUT) from None
     except ScenarioError as error:
-        raise scenario_error(error, Path(file)) from None
+        raise scenario_error(error, pathlib.Path(file)) from None
 
 
 def local_options(sub: Any) -> None:  # noqa: ANN401
