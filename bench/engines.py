@@ -3,12 +3,14 @@
 
     python3 bench/engines.py --old COMMIT|PATH [--only ROW ...] [--repeat N]
 
-It needs cargo alone, and of a clone neither `make build` nor `.venv`; without them the row start is left out. The older
-engine is a commit, which is taken out and compiled below target/old/, or the path of another checkout, compiled there.
+It needs cargo alone, and of a clone neither `make build` nor `.venv`; without them the rows start and run_10000 are
+left out. The older engine is a commit, which is taken out and compiled below target/old/, or the path of another
+checkout, compiled there.
 
 | row | what runs |
 |---|---|
 | wired_100, wired_1000, wired_10000 | so many TCP flows over one line, the engine alone |
+| run_10000 | the same 10 000 flows by `airtcp run`, on one core: its memory |
 | cell_1, cell_100, cell_500 | so many stations upload in one 802.11n cell, as in wlan_cost of bench/run.py |
 | cell_short | 20 stations with the queues of mac80211: short A-MPDUs, many collisions |
 | campus | 100 cells of 20 stations and one server: on one core, then on all |
@@ -43,7 +45,7 @@ WIRED = {"wired_100": (100, 60, 6.0), "wired_1000": (1000, 10, 2.0), "wired_1000
 # Stations; the simulated seconds as above.
 CELLS = {"cell_1": 1, "cell_100": 100, "cell_500": 500, "cell_short": 20}
 STORIES = ("handover", "coop")
-ROWS = (*WIRED, *CELLS, "campus", *STORIES, "start")
+ROWS = (*WIRED, *CELLS, "campus", *STORIES, "start", "run_10000")
 
 
 def wired(flows: int, seconds: float) -> str:
@@ -145,6 +147,8 @@ def older(name: str) -> pathlib.Path:
         subprocess.run(["git", "worktree", "prune"], cwd=ROOT, check=True)
         command = ["git", "worktree", "add", "--quiet", "--detach", str(tree), tree.name]
         subprocess.run(command, cwd=ROOT, check=True)
+        if not (example := tree / "crates/sim/examples/run.rs").exists():
+            shutil.copy(ROOT / "bench/older_run.rs", example)
     return tree
 
 
@@ -242,6 +246,15 @@ def rows(old: pathlib.Path, new: pathlib.Path, work: pathlib.Path, only: list[st
     if "start" in only or (not only and PYTHON.exists()):
         text = wired(2, 1.0)
         compare("start", command(old, file("start", text)), command(new, file("start", text)), 3 * repeat, None)
+    if "run_10000" in only or (not only and PYTHON.exists()):
+        flows, seconds, _ = WIRED["wired_10000"]
+        path = file("run_10000", wired(flows, seconds))
+
+        def one_core(tree: pathlib.Path) -> list[str]:
+            has_parts = (tree / "crates/sim/src/world/parts.rs").exists()
+            return [*command(tree, path), *(["--threads", "1"] if has_parts else [])]
+
+        compare("run_10000", one_core(old), one_core(new), repeat, None)
 
 
 def main() -> int:
@@ -252,10 +265,10 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], choices=ROWS, help="only these rows")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each engine (default: %(default)s)")
     args = parser.parse_args()
-    starts = "start" in args.only or (not args.only and PYTHON.exists())
+    starts = bool({"start", "run_10000"} & {*args.only}) or (not args.only and PYTHON.exists())
     try:
         if starts and not PYTHON.exists():
-            raise BenchError(f"the row start needs {PYTHON.relative_to(ROOT)}: make build")
+            raise BenchError(f"the rows start and run_10000 need {PYTHON.relative_to(ROOT)}: make build")
         old = older(args.old)
         for tree in (old, ROOT):
             build(tree, bindings=starts)
