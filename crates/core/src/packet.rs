@@ -272,19 +272,43 @@ impl Packet {
 /// Slab of packets in flight. Slots are reused last-in first-out, which keeps them in cache.
 #[derive(Debug, Default)]
 pub struct Pool {
-    slots: Vec<Packet>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
+    held: Vec<Held>,
 }
+
+/// What a radio keeps of a packet while a queue discipline has it. In a large world the packet itself is no longer in the cache
+/// when its turn comes; of these there are four to a line, for all channels together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The holder's own number for where it goes.
+    pub session: u32,
+    /// As in [`Packet`].
+    pub flow: FlowId,
+    /// As in [`Packet`].
+    pub size: u16,
+    /// As in [`Packet`].
+    pub len: u16,
+    /// It is a TCP segment.
+    pub is_tcp: bool,
+    /// Its release is to be reported to its flow.
+    pub reports: bool,
+}
+
+/// A packet in a cache line of its own, and not in parts of two.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Slot(Packet);
 
 impl Pool {
     /// Puts a packet in.
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         if let Some(i) = self.free.pop() {
-            self.slots[i as usize] = packet;
+            self.slots[i as usize] = Slot(packet);
             PacketId(i)
         } else {
-            self.slots.push(packet);
+            self.slots.push(Slot(packet));
             PacketId(count(self.slots.len() - 1))
         }
     }
@@ -292,7 +316,21 @@ impl Pool {
     #[inline]
     pub fn remove(&mut self, id: PacketId) -> Packet {
         self.free.push(id.0);
-        self.slots[id.0 as usize]
+        self.slots[id.0 as usize].0
+    }
+    /// A radio takes a packet: it goes to `session`, and its release is reported or not.
+    #[inline]
+    pub fn hold(&mut self, id: PacketId, session: u32, reports: bool) {
+        let Packet { flow, size, len, kind, .. } = self.slots[id.0 as usize].0;
+        if self.held.len() <= id.0 as usize {
+            self.held.resize(id.0 as usize + 1, Held::default());
+        }
+        self.held[id.0 as usize] = Held { session, flow, size, len, is_tcp: kind == Kind::Tcp, reports };
+    }
+    /// What the radio that has taken a packet keeps of it.
+    #[inline]
+    pub fn held(&self, id: PacketId) -> &Held {
+        &self.held[id.0 as usize]
     }
     /// Packets now in the pool.
     pub fn len(&self) -> usize {
@@ -304,7 +342,8 @@ impl Pool {
         for &i in &self.free {
             is_free[i as usize] = true;
         }
-        (0..).map(PacketId).zip(&self.slots).zip(is_free).filter_map(|(slot, is_free)| (!is_free).then_some(slot))
+        let slots = self.slots.iter().map(|Slot(packet)| packet);
+        (0..).map(PacketId).zip(slots).zip(is_free).filter_map(|(slot, is_free)| (!is_free).then_some(slot))
     }
     /// No packet is in the pool.
     pub fn is_empty(&self) -> bool {
@@ -315,12 +354,12 @@ impl Pool {
 impl std::ops::Index<PacketId> for Pool {
     type Output = Packet;
     fn index(&self, id: PacketId) -> &Packet {
-        &self.slots[id.0 as usize]
+        &self.slots[id.0 as usize].0
     }
 }
 impl std::ops::IndexMut<PacketId> for Pool {
     fn index_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.slots[id.0 as usize]
+        &mut self.slots[id.0 as usize].0
     }
 }
 

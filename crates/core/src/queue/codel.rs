@@ -161,7 +161,7 @@ impl CodelLaw {
         store: &mut impl CodelStore,
         pool: &mut Pool,
         drops: &mut Drops,
-    ) -> Option<PacketId> {
+    ) -> Option<Stamped> {
         let (mut packet, above) = self.pop(params, now, store);
         if self.dropping {
             // [RFC8289-5.5-2]
@@ -203,7 +203,7 @@ impl CodelLaw {
         if params.ce_threshold.is_some_and(|threshold| packet.sojourn(now) > threshold) {
             drops.try_mark(packet.id, pool);
         }
-        Some(packet.id)
+        Some(packet)
     }
 
     /// Packets of this queue were dropped because there was no room: raises the drop rate accordingly, as Linux does.
@@ -248,7 +248,7 @@ impl Aqm for Codel {
         }
     }
     fn dequeue(&mut self, now: Time, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
-        self.law.dequeue(&self.params, now, &mut self.fifo, pool, drops)
+        self.law.dequeue(&self.params, now, &mut self.fifo, pool, drops).map(|packet| packet.id)
     }
     fn len_packets(&self) -> usize {
         self.fifo.len()

@@ -137,6 +137,7 @@ impl FqCodelConfig {
             drop_batch: self.drop_batch.max(1),
             seed: ctx.stream.open().random(),
             n_flows: self.flows.max(1) as usize,
+            places: Vec::new(),
             flows: Vec::new(),
             backlogs: Vec::new(),
             new: List::default(),
@@ -258,6 +259,8 @@ struct Flow {
     next: u32,
     /// On the list of new or of old queues.
     listed: bool,
+    /// Its number among all queues that there may be.
+    number: u32,
 }
 
 /// A queue as the CoDel law sees it.
@@ -294,7 +297,9 @@ pub struct FqCodel {
     /// Perturbs the hash.
     seed: u64,
     n_flows: usize,
-    /// Built with the first packet: many a link never sees one.
+    /// By number of a queue: its place in `flows`, or [`NONE`]. Built with the first packet: many a link never sees one.
+    places: Vec<u32>,
+    /// Those that have had a packet, which are few: so they lie together.
     flows: Vec<Flow>,
     /// Bytes waiting in each queue; apart from `flows` so that the search for the fattest reads little memory.
     backlogs: Vec<u64>,
@@ -311,13 +316,42 @@ impl FqCodel {
         (((flow_hash(packet, self.seed) >> 32) * self.n_flows as u64) >> 32) as usize
     }
 
+    /// Where the queue of that number is, which is there from now on.
+    #[inline]
+    fn place(&mut self, number: usize) -> usize {
+        match self.places.get(number) {
+            Some(&place) if place != NONE => place as usize,
+            _ => self.add_flow(number),
+        }
+    }
+
+    #[cold]
+    fn add_flow(&mut self, number: usize) -> usize {
+        if self.places.is_empty() {
+            self.places = vec![NONE; self.n_flows];
+        }
+        let place = self.flows.len();
+        self.places[number] = count(place);
+        self.flows.push(Flow {
+            law: CodelLaw::default(),
+            chain: Chain { head: NONE, tail: NONE },
+            deficit: 0,
+            next: NONE,
+            listed: false,
+            number: count(number),
+        });
+        self.backlogs.push(0);
+        place
+    }
+
     /// Makes room: the queue with the most bytes loses packets from its head, until half its bytes or a batch are gone.
-    /// Returns how many.
+    /// Of several the one with the lowest number. Returns how many.
     // [RFC8290-4.1-3]
     fn drop_from_fattest(&mut self, drops: &mut Drops) -> u32 {
         let (mut fattest, mut most) = (0, 0);
         for (i, &bytes) in self.backlogs.iter().enumerate() {
-            if bytes > most {
+            let is_lower = || self.flows[i].number < self.flows[fattest].number;
+            if bytes > most || (bytes == most && is_lower()) {
                 (fattest, most) = (i, bytes);
             }
         }
@@ -339,19 +373,9 @@ impl FqCodel {
 
 impl Aqm for FqCodel {
     fn enqueue(&mut self, now: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
-        if self.flows.is_empty() {
-            let flow = Flow {
-                law: CodelLaw::default(),
-                chain: Chain { head: NONE, tail: NONE },
-                deficit: 0,
-                next: NONE,
-                listed: false,
-            };
-            self.flows = vec![flow; self.n_flows];
-            self.backlogs = vec![0; self.n_flows];
-        }
         let size = u32::from(pool[id].size);
-        let i = self.classify(&pool[id]);
+        let number = self.classify(&pool[id]);
+        let i = self.place(number);
         let flow = &mut self.flows[i];
         self.waiting.push(&mut flow.chain, Stamped { id, size, at: now });
         self.backlogs[i] += u64::from(size);
@@ -389,10 +413,10 @@ impl Aqm for FqCodel {
             let counts = self.codel_backlog;
             let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog, counts };
             // [RFC8290-4.2-3]
-            if let Some(id) = flow.law.dequeue(&self.params, now, &mut store, pool, drops) {
+            if let Some(packet) = flow.law.dequeue(&self.params, now, &mut store, pool, drops) {
                 // [RFC8290-4.2-5]
-                flow.deficit -= i64::from(pool[id].size);
-                return Some(id);
+                flow.deficit -= i64::from(packet.size);
+                return Some(packet.id);
             }
             list.pop(&self.flows);
             if is_new {
@@ -656,7 +680,8 @@ mod tests {
             rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
         }
         assert_eq!(rig.dropped.len(), 4);
-        let i = rig.q.classify(&packet(0, 1500, Ecn::NotEct));
+        let number = rig.q.classify(&packet(0, 1500, Ecn::NotEct));
+        let i = rig.q.place(number);
         let mut expected = CodelLaw::default();
         expected.on_overflow(4);
         assert_ne!(expected, CodelLaw::default());

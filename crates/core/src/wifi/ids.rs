@@ -102,27 +102,14 @@ impl SessionId {
     pub(super) const fn index(self) -> usize {
         self.0.get() as usize - 1
     }
-}
-
-/// What the channel knows of a packet while a queue discipline has it: 31 bits of session, and in the lowest whether its release
-/// is to be reported.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tag(u32);
-
-impl Tag {
+    /// As a plain number, for those who keep it and do not know what it is.
     #[inline]
-    pub(super) const fn new(session: SessionId, reports: bool) -> Tag {
-        Tag(session.0.get() << 1 | reports as u32)
+    pub(super) const fn number(self) -> u32 {
+        self.0.get()
     }
+    /// The session of such a number.
     #[inline]
-    pub(super) const fn session(self) -> SessionId {
-        match NonZeroU32::new(self.0 >> 1) {
-            Some(number) => SessionId(number),
-            None => panic!("of a packet that a discipline has"),
-        }
-    }
-    #[inline]
-    pub(super) const fn reports(self) -> bool {
-        self.0 & 1 == 1
+    pub(super) const fn of(number: u32) -> SessionId {
+        SessionId(NonZeroU32::new(number).expect("of a packet that a discipline has"))
     }
 }

@@ -14,7 +14,7 @@
 
 use super::originator::Mpdu;
 use super::{Gate, SimMac};
-use crate::packet::{PacketId, Pool};
+use crate::packet::{Held, PacketId, Pool};
 use crate::queue::DropReason;
 use crate::units::Time;
 use crate::wifi::channel::{AirOutputs, Roams};
@@ -217,7 +217,7 @@ impl SimMac {
             let next = transmit.take_back(now, ac, receiver, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some(packet) = next else { return };
-            let report = self.session_of[packet.0 as usize].reports();
+            let report = pool.held(packet).reports;
             self.turn_away(now, link, packet, report, pool, out);
         }
     }
@@ -229,9 +229,9 @@ impl SimMac {
             let next = transmit.take_any(now, ac, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some(packet) = next else { return };
-            let tag = self.session_of[packet.0 as usize];
-            let link = self.sessions[tag.session().index()].link;
-            self.turn_away(now, link, packet, tag.reports(), pool, out);
+            let Held { session, reports, .. } = *pool.held(packet);
+            let link = self.sessions[SessionId::of(session).index()].link;
+            self.turn_away(now, link, packet, reports, pool, out);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::originator::{MOST_BOOKED, Mpdu, Session};
 use super::{Link, NEVER, SimMac};
-use crate::packet::{PacketId, Pool};
+use crate::packet::{Held, Pool};
 use crate::units::{Span, Time};
 use crate::wifi::channel::AirOutputs;
 use crate::wifi::ids::{RadioId, SessionId};
@@ -72,16 +72,16 @@ impl SimMac {
             if queue.driver_count >= queue.driver_frames {
                 return;
             }
-            let (tags, sessions, links) = (&self.session_of, &self.sessions, &self.links);
-            let airtime = |id: PacketId, size| {
-                let session = tags[id.0 as usize].session();
-                airtime_estimate(size, &links[sessions[session.index()].link.index()])
+            let (sessions, links) = (&self.sessions, &self.links);
+            let airtime = |held: &Held| {
+                let session = &sessions[SessionId::of(held.session).index()];
+                airtime_estimate(held.size, &links[session.link.index()])
             };
             let next = self.transmits[r].dequeue(now, ac, &airtime, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some((id, airtime)) = next else { return };
-            let tag = self.session_of[id.0 as usize];
-            let (mut to, report) = (tag.session(), tag.reports());
+            let held = *pool.held(id);
+            let (mut to, report) = (SessionId::of(held.session), held.reports);
             if self.sessions[to.index()].is_over {
                 // Of a queue for all stations: it was there before the association ended.
                 match self.session_now(to, ac) {
@@ -92,11 +92,10 @@ impl SimMac {
                     }
                 }
             }
-            let packet = &pool[id];
             if report && orphans {
-                out.release(packet.flow, packet.len);
+                out.release(held.flow, held.len);
             }
-            let mpdu = Mpdu::new(id, packet, report && !orphans, airtime);
+            let mpdu = Mpdu::new(id, &held, report && !orphans, airtime);
             let queue = &mut self.radios[r].queues[ac.index()];
             queue.driver_count += 1;
             self.sessions[to.index()].fresh.push_back(mpdu);
@@ -146,12 +145,12 @@ impl SimMac {
             } else {
                 None
             };
-            let (rate, tags, drops) = (&mut link.rate, &self.session_of, &mut self.drops);
+            let (rate, drops) = (&mut link.rate, &mut self.drops);
             let mut fetched = 0;
             let fetch = |session: &mut Session| {
                 let Some(packet) = transmit.fetch(now, ac, session.receiver, pool, drops) else { return false };
-                let reports = tags[packet.0 as usize].reports();
-                session.fresh.push_back(Mpdu::new(packet, &pool[packet], reports, Span::ZERO));
+                let held = pool.held(packet);
+                session.fresh.push_back(Mpdu::new(packet, held, held.reports, Span::ZERO));
                 fetched += 1;
                 true
             };

@@ -29,7 +29,7 @@ use retry_out::AnyRetryOut;
 use transmit::{AnyTransmit, TransmitContext};
 
 use super::channel::{AirOutputs, ChannelConfig, Roams};
-use super::ids::{AirLinkId, PairId, RadioId, SessionId, Tag};
+use super::ids::{AirLinkId, PairId, RadioId, SessionId};
 use super::medium::{MediumSetup, NEVER, PathSetup, RadioSetup, component};
 use super::phy::{EdcaParams, ErrorModel, Mode, Signal, Standard, Timing, edca_defaults};
 use super::trace::{Ac, AirStats, FrameRecord, PpduRecord, TraceConfig};
@@ -112,8 +112,6 @@ pub struct SimMac {
     holding: Vec<SessionId>,
     pub(super) reorder_at: Time,
     pub(super) aqm_at: Time,
-    /// By packet: its session, while a queue discipline has it.
-    session_of: Vec<Tag>,
     /// Emptied lists of MPDUs, to be used again.
     spare: Vec<Vec<Mpdu>>,
     failed: Vec<Mpdu>,
@@ -261,7 +259,6 @@ impl SimMac {
             holding: Vec::new(),
             reorder_at: NEVER,
             aqm_at: NEVER,
-            session_of: Vec::new(),
             spare: Vec::new(),
             failed: Vec::new(),
             up: Vec::new(),
@@ -310,10 +307,7 @@ impl SimMac {
             None => self.open_session(link, ac),
             Some(session) => session,
         };
-        if self.session_of.len() <= id.0 as usize {
-            self.session_of.resize(id.0 as usize + 1, Tag::default());
-        }
-        self.session_of[id.0 as usize] = Tag::new(session, report);
+        pool.hold(id, session.number(), report);
         let receiver = self.sessions[session.index()].receiver;
         let transmit = &mut self.transmits[from.index()];
         transmit.enqueue(now, ac, receiver, id, pool, &mut self.drops);
@@ -366,22 +360,21 @@ impl SimMac {
     #[cold]
     pub(super) fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
         for id in self.drops.marked.drain(..) {
-            let session = self.session_of[id.0 as usize].session();
+            let session = SessionId::of(pool.held(id).session);
             self.links[self.sessions[session.index()].link.index()].stats.marked += 1;
         }
         for (id, reason) in self.drops.dropped.drain(..) {
-            let tag = self.session_of[id.0 as usize];
-            let link = self.sessions[tag.session().index()].link;
+            let held = pool.held(id);
+            let link = self.sessions[SessionId::of(held.session).index()].link;
             let l = &mut self.links[link.index()];
             match reason {
                 DropReason::Early => l.stats.dropped_early += 1,
                 DropReason::Filtered => l.stats.filtered += 1,
                 _ => l.stats.dropped_overflow += 1,
             }
-            let packet = &pool[id];
-            l.release(now, packet.size);
-            if tag.reports() {
-                out.release(packet.flow, packet.len);
+            l.release(now, held.size);
+            if held.reports {
+                out.release(held.flow, held.len);
             }
             out.dropped.push((link, id, reason));
         }

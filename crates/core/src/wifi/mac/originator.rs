@@ -7,7 +7,7 @@ use super::rate::RateSeries;
 use super::reorder::ReorderBuffer;
 use super::transmit::Receiver;
 use crate::convert::saturate32;
-use crate::packet::{FlowId, Kind, Packet, PacketId};
+use crate::packet::{FlowId, Held, PacketId};
 use crate::units::{Seq12, Span};
 use crate::wifi::ids::{AirLinkId, SessionId};
 
@@ -37,9 +37,9 @@ impl Mpdu {
     const REPORT: u8 = 4;
     const SENT: u8 = 8;
 
-    pub(in crate::wifi) fn new(id: PacketId, packet: &Packet, report: bool, airtime: Span) -> Mpdu {
-        let is_tcp = packet.kind == Kind::Tcp;
-        let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
+    #[inline]
+    pub(in crate::wifi) fn new(id: PacketId, packet: &Held, report: bool, airtime: Span) -> Mpdu {
+        let flags = if packet.is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
         let (flow, size, payload) = (packet.flow, packet.size, packet.len);
         let airtime_ns = saturate32(airtime.as_ns());
         Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Order, Receiver, Then, TransmitContext, TransmitPath, TransmitRules, Turn};
 use crate::convert::{saturate32, signed64};
-use crate::packet::{PacketId, Pool};
+use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{Aqm, Drops, FqCodel, FqCodelConfig, QueueContext};
 use crate::range::within;
@@ -288,7 +288,7 @@ impl TransmitPath for Mac80211 {
         &mut self,
         now: Time,
         ac: Ac,
-        airtime: &dyn Fn(PacketId, u16) -> Span,
+        airtime: &dyn Fn(&Held) -> Span,
         pool: &mut Pool,
         drops: &mut Drops,
     ) -> Option<(PacketId, Span)> {
@@ -313,7 +313,7 @@ impl TransmitPath for Mac80211 {
                 waiting.rotate_left(1);
             }
             if let Some(packet) = next {
-                let booked = if self.aql { airtime(packet, pool[packet].size) } else { Span::ZERO };
+                let booked = if self.aql { airtime(pool.held(packet)) } else { Span::ZERO };
                 txq.pending += booked;
                 self.pending += booked;
                 return Some((packet, booked));

@@ -1,7 +1,7 @@
 //! The queues between a host and its radio: where packets wait before the driver has them, and whose frames it sends
 //! next. One file per way to do it.
 
-use crate::packet::{PacketId, Pool};
+use crate::packet::{Held, PacketId, Pool};
 use crate::policy::policies;
 use crate::queue::{Drops, QueueContext};
 use crate::receive::ReceiveOffloadConfig;
@@ -81,7 +81,7 @@ pub trait TransmitPath {
         &mut self,
         now: Time,
         ac: Ac,
-        airtime: &dyn Fn(PacketId, u16) -> Span,
+        airtime: &dyn Fn(&Held) -> Span,
         pool: &mut Pool,
         drops: &mut Drops,
     ) -> Option<(PacketId, Span)>;
@@ -246,7 +246,7 @@ mod tests {
                 let next = if path.is_pulled() {
                     receivers.iter().find_map(|&r| path.fetch(now, ac, r, &mut pool, &mut drops))
                 } else {
-                    path.dequeue(now, ac, &|_, _| Span::from_ns(7), &mut pool, &mut drops).map(|(id, _)| id)
+                    path.dequeue(now, ac, &|_| Span::from_ns(7), &mut pool, &mut drops).map(|(id, _)| id)
                 };
                 let Some(id) = next else { break };
                 let at = waiting.iter().position(|&w| w == id).unwrap_or_else(|| panic!("{name}: {id:?} twice"));

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Receiver, TransmitContext, TransmitPath, TransmitRules};
-use crate::packet::{PacketId, Pool};
+use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{AnyQueue, Drops, FifoConfig, Hosts, QueueConfig, QueueContext};
 use crate::units::{Span, Time};
@@ -90,7 +90,7 @@ impl TransmitPath for Qdisc {
         &mut self,
         now: Time,
         ac: Ac,
-        _: &dyn Fn(PacketId, u16) -> Span,
+        _: &dyn Fn(&Held) -> Span,
         pool: &mut Pool,
         drops: &mut Drops,
     ) -> Option<(PacketId, Span)> {
