@@ -381,6 +381,25 @@ impl Scoreboard {
         newly
     }
 
+    /// Of the segments that left together with the lowest lost one that has not been sent again, how many from that one on are to be sent again
+    /// as well: the part of an skb that was lost, of `most` segments at most.
+    pub(super) fn lost_together(&self, most: u32) -> u32 {
+        if !self.has_to_retransmit() {
+            return 0;
+        }
+        let waits = |s: &Segment| s.has(SegFlags::LOST) && !s.has(SegFlags::RETRANSMITTED);
+        let mut rest = self.segments.range(self.index_of(self.retransmit_from)..).skip_while(|s| !waits(s)).peekable();
+        let sent_at = rest.peek().map(|s| s.sent_at);
+        let mut n = 0;
+        for s in rest.take_while(|s| waits(s) && Some(s.sent_at) == sent_at).take(most as usize) {
+            n += 1;
+            if s.has(SegFlags::PUSH) {
+                break;
+            }
+        }
+        n
+    }
+
     /// The lowest lost segment that has not been sent again, now counted as sent at `now`, and how long ago it was sent last.
     // [RFC6675-4-5]
     pub(super) fn take_retransmission(&mut self, now: Time) -> Option<(&mut Segment, Span)> {

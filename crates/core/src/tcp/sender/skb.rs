@@ -2,8 +2,8 @@
 //! place in the pacing, its last segment carries PSH, and it may be held back until further ACKs have made it larger.
 //!
 //! Linux, net/ipv4/tcp_output.c as of 6.12: `tcp_tso_autosize`, `tcp_cwnd_test`, `tcp_tso_should_defer`, `tcp_write_xmit`, and PSH in
-//! `__tcp_transmit_skb` (since 5.5). Not here: a lost skb of several segments is sent again segment by segment, and a segment
-//! below the full size waits for no other (Nagle).
+//! `__tcp_transmit_skb` (since 5.5). A lost skb is sent again as a whole (`tcp_xmit_retransmit_queue`). Not here: a segment below the
+//! full size waits for no other (Nagle).
 
 use super::Sender;
 use crate::convert::saturate32;
@@ -75,7 +75,7 @@ impl Sender {
         if self.config.pacing != Pacing::RttOverCwnd {
             self.pacer.is_late_by(now.since(self.last_sent_at.max(self.pacer.next_at())));
         }
-        let by_one = retransmission || !self.hands_down_several();
+        let by_one = !self.hands_down_several();
         // A device that reports nothing holds nothing back.
         let tsq_shift = self.small_queue.pacing_shift.filter(|_| self.config.tsq != Tsq::Off);
         if by_one && tsq_shift.is_none() {
@@ -88,6 +88,10 @@ impl Sender {
         };
         let segments = if by_one {
             1
+        } else if retransmission {
+            // `tcp_xmit_retransmit_queue`: a lost skb leaves as a whole, as far as the window and `tcp_tso_segs` go.
+            let room = self.window.cwnd.saturating_sub(self.path.in_flight);
+            self.board.lost_together(room.min(sizing.segments)).max(1)
         } else {
             match self.next_skb(now, sizing.segments, buffer) {
                 Ok(segments) => segments,

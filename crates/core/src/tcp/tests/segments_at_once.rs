@@ -103,3 +103,30 @@ fn psh_ends_what_was_written() {
     assert_eq!(ends(SegmentsAtOnce::Linux), [(vec![0, 1], true), (vec![2, 3], true), (vec![4], true)]);
     assert_eq!(ends(SegmentsAtOnce::Single), [(vec![0, 1, 2, 3, 4], false)]);
 }
+
+/// Linux 6.12, `tcp_xmit_retransmit_queue`: what was lost of an skb leaves again at once, with one place in the pacing.
+#[test]
+fn a_lost_skb_leaves_again_as_a_whole() {
+    let together = |at_once| {
+        let c = config("linux-6", |c| (c.cc, c.segments_at_once) = (CcConfig::by_name("bbr").unwrap(), at_once));
+        let mut pair = Pair::same(&c, Span::from_ms(20));
+        pair.rate = Some(DataRate::from_mbps(8));
+        // Six in a row, so that whole skbs of two are among them.
+        pair.data_fate = Box::new(|n, _| if n >= 1000 && n % 200 < 6 { Fate::Lose } else { Fate::Pass });
+        let mut pair = pair.start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_secs(8));
+        assert!(pair.sender.stats().segments_retransmitted > 50);
+        let mut highest = 0;
+        let mut again = Vec::new();
+        for &(at, seq, _) in &pair.sent {
+            if seq < highest {
+                again.push((at, seq));
+            }
+            highest = highest.max(seq);
+        }
+        again.windows(2).filter(|w| w[0].0 == w[1].0 && w[0].1 + 1448 == w[1].1).count()
+    };
+    assert_eq!(together(SegmentsAtOnce::Single), 0);
+    let pairs = together(SegmentsAtOnce::Linux);
+    assert!(pairs > 5, "{pairs}");
+}
