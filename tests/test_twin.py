@@ -289,21 +289,21 @@ def test_the_advice_for_a_long_queue_holds_on_the_true_network(tmp_path: Path) -
 
 
 def test_the_promise_is_as_wide_as_seeds_twins_and_the_twins_error(found: Twin) -> None:
-    plain = advise_twin(replace(found, equals=found.equals[:1]), "plain", seeds=2, most_seeds=2)
+    plain = advise_twin(replace(found, equals=found.equals[:1]), "plain", seeds=3, most_seeds=3)
     assert plain.best is not None
     best = plain.best.remedy.name
     assert plain.twin is not None
     promise, seeds = plain.twin["gain_over_twins"], plain.gain(best)
     assert promise["lo"] < (seeds.low or seeds.value) <= seeds.value <= (seeds.high or seeds.value) < promise["hi"]
     longer = found.path.changed(buffer_packets=2 * found.path.buffer_packets)
-    wider = advise_twin(replace(found, equals=(found.path, longer)), "two", seeds=2, most_seeds=2)
+    wider = advise_twin(replace(found, equals=(found.path, longer)), "two", seeds=3, most_seeds=3)
     assert wider.twin is not None
     assert wider.twin["gain_over_twins"]["hi"] > 1.2 * promise["hi"], "with twice the queue there is more to gain"
 
 
 def test_a_remedy_that_harms_on_an_equal_twin_is_not_settled(found: Twin) -> None:
     active = found.path.changed(queue="codel")
-    advice = advise_twin(replace(found, equals=(found.path, active)), "two", seeds=2, most_seeds=2)
+    advice = advise_twin(replace(found, equals=(found.path, active)), "two", seeds=3, most_seeds=3)
     assert advice.outcome == "open"
     assert advice.best is None
     assert "may help" in headline(advice)

@@ -223,7 +223,8 @@ def _of_sender(part: dict[str, pl.DataFrame]) -> tuple[Array, Array]:
     """Times and round trips in ms as the sender samples them: of the oldest packet that an ACK is the first to cover.
 
     A delayed ACK makes that longer than the newest packet's. Where the ACK covers something sent again, the sender has
-    the timestamp of the last copy (RFC 7323), so its time counts.
+    the timestamp of the last copy (RFC 7323), so its time counts. ACKs that only SACK are samples too, as in Linux
+    (`tcp_ack_update_rtt`, since 3.12).
     """
     segments = part["segments"]
     data = segments.filter(pl.col("kind") == "data").sort("seq_from", maintain_order=True)
@@ -242,7 +243,12 @@ def _of_sender(part: dict[str, pl.DataFrame]) -> tuple[Array, Array]:
         oldest_s = np.where(covers & (before > 0), copies_s[np.maximum(before - 1, 0)], oldest_s)
     samples = 1e3 * (times - oldest_s)
     is_sample = (new > old) & (samples > 0)
-    return times[is_sample], samples[is_sample]
+    sacks = segments.filter(pl.col("kind").is_in(["dup_ack", "sack"])).select("time_s").unique()
+    sacked = part["rtt_samples"].join(sacks, on="time_s", how="semi")
+    times = np.concatenate([times[is_sample], sacked["time_s"].to_numpy()])
+    samples = np.concatenate([samples[is_sample], sacked["rtt_ms"].to_numpy()])
+    order = np.argsort(times, kind="stable")
+    return times[order], samples[order]
 
 
 def _smooth(samples: Array) -> Array:
