@@ -73,11 +73,11 @@ def test_a_network_without_a_radio() -> None:
     said = texts(found)
     assert said.index("left \N{MULTIPLICATION SIGN} 500") < said.index("right \N{MULTIPLICATION SIGN} 500")
     assert said.count("100 Mbit/s") == 3
-    assert {"90 ms", "FIFO, one BDP"} <= set(said)
+    assert {"90 ms", "FIFO, BDP"} <= set(said)
     assert len(kinds(found, "stack")) == 1, "one queue has a limit"
     assert not kinds(found, "cell")
     assert not kinds(found, "waves")
-    assert network.words(found)[1] == "Between r1 and r2: 100 Mbit/s, 90 ms, FIFO, one BDP."
+    assert network.words(found)[1] == "Between r1 and r2: 100 Mbit/s, 90 ms, FIFO, BDP."
 
 
 def test_directions_of_a_line_that_differ_are_told_apart() -> None:
@@ -100,9 +100,31 @@ def test_what_differs_between_runs_is_a_range_or_alternatives() -> None:
         runs.append(other)
     said = texts(network.of(runs))
     assert {"mh \N{MULTIPLICATION SIGN} 2 to 4", "2 to 10 Mbit/s"} <= set(said)
-    assert "FQ-CoDel in mac80211 or FIFO" in " ".join(said)
+    assert "FQ-CoDel or FIFO" in " ".join(said)
     assert network.of(runs) == network.of([*runs, runs[0]])
     assert network.of(runs) != network.of(runs[:1])
+
+
+@pytest.mark.parametrize(
+    ("queues", "told"),
+    [
+        ([{"name": "fifo", "limit_packets": 100}] * 2, "FIFO, 100 packets"),
+        ([{"name": "fifo", "limit_packets": n} for n in (100, 20, 50)], "FIFO, 20 to 100 packets"),
+        ([{"name": "fifo", "limit_packets": 100}, {"name": "fifo"}], "FIFO, 100 packets or no limit"),
+        (["fq_codel", {"name": "fifo", "limit_packets": 100}], "FQ-CoDel or FIFO"),
+        (["fq_codel", "pie", {"name": "fifo", "limit_packets": 9}], "queue varies"),
+        ([{"name": "cake", "bandwidth": "9500kbit/s"}], "CAKE at 9.5 Mbit/s"),
+        ([{"name": "fifo", "limit_bytes": "64KiB"}, {"name": "fifo", "limit_packets": 9}], "FIFO, 64KiB or 9 packets"),
+    ],
+)
+def test_queues_of_one_place(queues: list[Any], told: str) -> None:
+    runs = []
+    for queue in queues:
+        run = scenario("studies/efr/reordering.toml")
+        run["links"][0]["queue"] = queue
+        run["links"][0]["reverse"] = {"queue": "fifo"}
+        runs.append(run)
+    assert network.words(network.of(runs))[0].endswith(f"to receiver: {told}.")
 
 
 def test_members_with_places_of_their_own_are_drawn_one_by_one() -> None:

@@ -10,7 +10,7 @@ import math
 import textwrap
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Final
 
@@ -157,7 +157,7 @@ def _add_wire(told: Facts, link: Json) -> None:
         _put(told, f"rate{which}", bps(entry["rate"]))
         _put(told, f"delay{which}", _delay(entry["delay"]))
         _put(told, f"loss{which}", entry.get("loss", 0.0))
-        _put(told, f"queue{which}", _queue(entry.get("queue"), entry.get("buffer")))
+        _put(told, f"queue{which}", _queue(entry.get("queue"), entry.get("buffer")) or "")
         _put(told, f"trace{which}", "varies over time" if entry.get("rate_trace") else "")
 
 
@@ -186,34 +186,73 @@ def _delay(delay: str | Json) -> float | tuple[float, float]:
     return seconds(delay["min"]), seconds(delay["max"])
 
 
-def _queue(queue: Any, buffer: Json | None = None) -> str:  # noqa: ANN401
-    """A discipline and its limit; empty for a FIFO without one."""
+@dataclass(frozen=True)
+class Queue:
+    """A queue: its discipline and, if it has one, its limit."""
+
+    name: str
+    limit: float | None = None
+    unit: str = ""
+    tail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Everything that tells it from others of its discipline."""
+        return _sized([self.limit], self.unit, self.tail) if self.limit is not None else self.tail
+
+
+def _sized(limits: Sequence[float], unit: str, tail: str) -> str:
+    size = _numbers(limits)
+    return f"{unit if size == '1' and unit.startswith('BDP') else f'{size} {unit}'}{tail}"
+
+
+def _queue(queue: Any, buffer: Json | None = None) -> Queue | None:  # noqa: ANN401
+    """A discipline and its limit; none for a FIFO without one."""
     table: Json = queue if isinstance(queue, Mapping) else {}
     name = name_of(queue or "fifo")
     text = _QUEUES.get(name, name)
     if buffer is not None:
-        rule = "BDP/\N{SQUARE ROOT}N" if buffer["rule"] == "bdp_over_sqrt_n" else "one BDP"
-        scale = buffer.get("scale", 1.0)
-        return f"{text}, {rule}" if scale == 1 else f"{text}, {number(scale)} \N{MULTIPLICATION SIGN} {rule}"
+        unit = "BDP/\N{SQUARE ROOT}N" if buffer["rule"] == "bdp_over_sqrt_n" else "BDP"
+        return Queue(text, buffer.get("scale", 1.0), unit)
     if table.get("bandwidth"):
-        return f"{text} at {_rate([bps(table['bandwidth'])])}"
+        return Queue(text, tail=f"at {_rate([bps(table['bandwidth'])])}")
     if name != "fifo":
-        return text
+        return Queue(text)
     if table.get("limit_packets") is not None:
-        return f"{text}, {number(table['limit_packets'])} packets"
+        return Queue(text, table["limit_packets"], "packets")
     if table.get("limit_bytes") is not None:
-        return f"{text}, {table['limit_bytes']}"
-    return ""
+        return Queue(text, tail=table["limit_bytes"])
+    return None
 
 
-def _transmit(transmit: Any) -> str:  # noqa: ANN401
+def _transmit(transmit: Any) -> Queue:  # noqa: ANN401
     """The queue of an access point's radio."""
     if name_of(transmit or "mac80211") == "mac80211":
-        return "FQ-CoDel in mac80211"
+        return Queue("FQ-CoDel", tail="in mac80211")
     table = transmit if isinstance(transmit, Mapping) else {}
-    text = _queue(table.get("qdisc")) or "FIFO"
+    found = _queue(table.get("qdisc")) or Queue("FIFO")
     frames = table.get("driver_frames")
-    return text if frames is None or frames <= 1 else f"{text}, then {number(frames)} in the driver"
+    return found if frames is None or frames <= 1 else replace(found, tail=f", then {number(frames)} in the driver")
+
+
+def _queues(values: Sequence[Queue | str] | None) -> str:
+    """Different queues of one place. An empty text stands for a FIFO without a limit."""
+    found = [value for value in values or () if isinstance(value, Queue)]
+    if not found:
+        return ""
+    first, is_partly_none = found[0], len(found) < len(values or ())
+    names = dict.fromkeys(one.name for one in found)
+    if len(names) > 1:
+        return " or ".join(names) if len(names) <= ALTERNATIVES and not is_partly_none else "queue varies"
+    limits = [one.limit for one in found if one.limit is not None]
+    if len(limits) == len(found) and len({(one.unit, one.tail) for one in found}) == 1:
+        text = _sized(limits, first.unit, first.tail)
+    else:
+        texts = list(dict.fromkeys(one.text for one in found if one.text))
+        text = " or ".join(texts) if len(texts) <= ALTERNATIVES else "size varies"
+    between = " " if text.startswith(("at ", "in ")) else "" if text.startswith(",") else ", "
+    told = f"{first.name}{between if text else ''}{text}"
+    return f"{told} or no limit" if is_partly_none else told
 
 
 def _radio(wlan: Json) -> str:
@@ -310,7 +349,7 @@ def _direction(told: Facts, which: str) -> tuple[str, str, str, str]:
     losses = told[f"loss{which}"]
     loss = f"loses {_numbers([100 * loss for loss in losses])} %" if any(losses) else ""
     queues = told[f"queue{which}"]
-    return rate, _delay_text(told[f"delay{which}"]), loss, _texts(queues, "queue varies")
+    return rate, _delay_text(told[f"delay{which}"]), loss, _queues(queues)
 
 
 def _wire_lines(told: Facts, arrows: tuple[str, str]) -> list[str]:
@@ -332,7 +371,7 @@ def words(network: Network) -> list[str]:
     for cell in network.cells.values():
         names = [_named(network, name) for name in cell.stations]
         radio = _texts(cell.told.get("radio"), "its radio varies")
-        queue = _texts(network.nodes[cell.ap].told.get("queue"), "queue varies")
+        queue = _queues(network.nodes[cell.ap].told.get("queue"))
         hidden = "; stations do not all hear each other" if any(cell.told["hidden"]) else ""
         out.append(f"{cell.ap} is an access point ({radio}; {queue}{hidden}). Its stations: {_listed(names)}.")
     for (a, b, _), wire in network.wires.items():
@@ -397,6 +436,7 @@ class _Box:
     lines: list[str]
     is_host: bool
     is_ap: bool
+    count: str = ""
     x: float = 0.0
     """Place of its middle."""
     y: float = 0.0
@@ -457,7 +497,7 @@ def svg(network: Network, identity: str) -> Markup:
     width = max(width, 2 * _EDGE + widest * 78)
     y = float(_EDGE)
     if network.cells:
-        y = _place_stations(network, boxes, bands, width)
+        y = _place_stations(network, boxes, rows, bands, width)
     bottoms: list[float] = []
     order = sorted(by_row)
     for at, row in enumerate(order):
@@ -497,10 +537,11 @@ def _box(network: Network, name: str) -> _Box:
     node = network.nodes[name]
     is_ap = any(cell.ap == name for cell in network.cells.values())
     count = _count(node)
-    told = [_texts(node.told.get("queue"), "queue varies")] if is_ap else [_signal_text(node.told)]
-    head = f"{name} \N{MULTIPLICATION SIGN} {count}" if count else name
-    box = _Box(name, head, [text for text in told if text], node.is_host, is_ap)
-    box.least = max(_BOX, len(head) * 7.6 + 14)
+    told = [_queues(node.told.get("queue"))] if is_ap else [_signal_text(node.told)]
+    times = f"\N{MULTIPLICATION SIGN} {count}" if count else ""
+    head = f"{name} {times}".rstrip()
+    box = _Box(name, head, [text for text in told if text], node.is_host, is_ap, times)
+    box.least = max(_BOX, _name_width(head))
     return box
 
 
@@ -517,7 +558,9 @@ def _bands(network: Network) -> Bands:
     return sorted(bands.items(), key=lambda band: (sum(map(names.index, band[0])) / len(band[0]), len(band[0])))
 
 
-def _place_stations(network: Network, boxes: Mapping[str, _Box], bands: Bands, width: float) -> float:
+def _place_stations(
+    network: Network, boxes: Mapping[str, _Box], rows: Mapping[str, int], bands: Bands, width: float
+) -> float:
     """Places stations in their bands, and access points below them in theirs. Returns the top of the access points."""
     each = (width - 2 * _EDGE) / len(bands)
     bottom = 0.0
@@ -529,8 +572,7 @@ def _place_stations(network: Network, boxes: Mapping[str, _Box], bands: Bands, w
             some = [boxes[name] for name in names[row : row + columns]]
             for j, box in enumerate(some):
                 box.x = left + each * (j + 0.5) / len(some)
-                box.width = min(box.least, each / len(some) - 8)
-                box.lines = [part for line in box.lines for part in _wrapped(line, box.width)]
+                _fit(box, each / len(some) - 8)
                 box.y = top
             top += max(box.height for box in some) + 10
         bottom = max(bottom, top)
@@ -538,9 +580,23 @@ def _place_stations(network: Network, boxes: Mapping[str, _Box], bands: Bands, w
         if len(cells) == 1:
             box = boxes[network.cells[cells[0]].ap]
             box.x = _EDGE + (i + 0.5) * each
-            box.width = min(190 if len(bands) == 1 else 150, each - 10)
-            box.lines = [part for line in box.lines for part in _wrapped(line, box.width)]
-    return bottom + 12
+            box.least = 190 if len(bands) == 1 else 150
+            _fit(box, each - 10)
+    beside = [key for key in network.wires if {rows[key[0]], rows[key[1]]} == {0, 1}]
+    return bottom + (_wires_height(network, rows, 0, 1, boxes) if beside else 12)
+
+
+def _name_width(text: str) -> float:
+    """Width of a box that a name needs."""
+    return len(text) * 7.6 + 14
+
+
+def _fit(box: _Box, room: float) -> None:
+    """Gives a box its width, and its texts lines that fit. A count that does not fit beside the name stands below."""
+    if _name_width(box.head) > room and box.count:
+        box.head, box.lines = box.name, [box.count, *box.lines]
+    box.width = min(box.least, room)
+    box.lines = [part for line in box.lines for part in _wrapped(line, box.width)]
 
 
 def _wrapped(text: str, width: float) -> list[str]:
@@ -560,16 +616,14 @@ def _spread(
 
     if len(some) == 1:
         (box,) = some
-        box.width = box.least + 20
+        _fit(box, width - 2 * _EDGE)
         box.x = min(max(above(box), _EDGE + box.width / 2), width - _EDGE - box.width / 2)
     else:
         some.sort(key=above)
         each = (width - 2 * _EDGE) / len(some)
         for i, box in enumerate(some):
             box.x = _EDGE + each * (i + 0.5)
-            box.width = min(box.least, each - 10)
-    for box in some:
-        box.lines = [part for line in box.lines for part in _wrapped(line, box.width)]
+            _fit(box, each - 10)
 
 
 def _cell_text(network: Network, name: str, each: float, bands: Bands) -> list[str]:
@@ -667,7 +721,7 @@ def _label(network: Network, key: Place, rows: Mapping[str, int], room: float) -
 def _room(key: Place, by_row: Mapping[int, list[_Box]], rows: Mapping[str, int], width: float) -> float:
     """Width for the text of a line."""
     most = max(len(by_row[rows[name]]) for name in key[:2])
-    return (width - 2 * _EDGE) / most - 8 if most > 1 else width / 2
+    return (width - 2 * _EDGE) / most - 8 if most > 1 else width / 2 - 28
 
 
 def _wires_height(
