@@ -21,7 +21,7 @@ help: ## This list
 build: $(BUILD) ## Build; leaves the command at .venv/bin/airtcp
 
 .PHONY: demo
-demo: build ## The study ap-retry-out in its quick size: verdicts here, a report in runs/demo/
+demo: build ## The study ap-retry-out in its quick size: main verdicts here, a report in runs/demo/
 	@tools/demo.sh
 
 .PHONY: host

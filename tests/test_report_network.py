@@ -127,6 +127,16 @@ def test_queues_of_one_place(queues: list[Any], told: str) -> None:
     assert network.words(network.of(runs))[0].endswith(f"to receiver: {told}.")
 
 
+def test_stations_of_a_group_have_the_range_of_their_signals() -> None:
+    assert "2 to 14 m away" in texts(network.of([scenario("examples/wifi-upload.toml")]))
+    runs = []
+    for rate in (0.03, 0.12):
+        run = scenario("studies/ap-retry-out/collisions.toml")
+        run["wlans"][0]["signal"] = {"kind": "error_rate", "rate": rate}
+        runs.append(run)
+    assert "3 to 12 % of frames lost" in " ".join(texts(network.of(runs)))
+
+
 def test_members_with_places_of_their_own_are_drawn_one_by_one() -> None:
     found = network.of([scenario("examples/parking-lot.toml")])
     assert {f"router[{i}]" for i in range(4)} < set(found.nodes)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The study "ap-retry-out" in its quick size: verdicts here, a report to open.
+# The study "ap-retry-out" in its quick size: main verdicts here, a report to open.
 set -eu
 cd "$(dirname "$0")/.."
 out=runs/demo

@@ -270,23 +270,26 @@ def _radio(wlan: Json) -> str:
     return ", ".join(parts)
 
 
-def _signal(wlan: Json, station: Json) -> float | str | None:
-    """The SNR in dB, or words."""
-    own, common = (
-        {"kind": one} if isinstance(one, str) else one or {} for one in (station.get("signal"), wlan.get("signal"))
-    )
+def _table(value: Any) -> Json:  # noqa: ANN401
+    """A table that may be given as its kind alone."""
+    return {"kind": value} if isinstance(value, str) else value or {}
+
+
+def _signal(wlan: Json, station: Json) -> tuple[str, float] | str | None:
+    """The signal in words, or a number and the words around it."""
+    own, common = (_table(one.get("signal")) for one in (station, wlan))
     signal = {**common, **own} if own.get("kind", common.get("kind")) == common.get("kind") else own
     kind = signal.get("kind", "perfect")
     if kind == "snr":
-        return float(signal["snr_db"])
+        return "SNR {} dB", signal["snr_db"]
     if kind == "path_loss":
         distance = signal.get("distance_m")
         if distance is None and station.get("position_m"):
             distance = math.dist(station["position_m"], wlan.get("ap_position_m") or (0, 0))
-        return "path loss" if distance is None else f"{number(distance, 2)} m away"
+        return "path loss" if distance is None else ("{} m away", round(distance, 1))
     if kind == "error_rate":
         rate = signal.get("rate")
-        return "frame errors" if rate is None else f"{number(100 * rate)} % of frames lost" if rate else None
+        return "frame errors" if rate is None else ("{} % of frames lost", 100 * rate) if rate else None
     return {"trace": "signal over time", "bit_errors": "bit errors"}.get(kind)
 
 
@@ -331,10 +334,11 @@ def _count(node: Node) -> str:
 
 def _signal_text(told: Facts) -> str:
     values = told.get("signal", [])
-    levels = [value for value in values if isinstance(value, float)]
-    if levels and len(levels) == len(values):
-        return f"SNR {_numbers(levels)} dB"
-    return _texts([f"SNR {_numbers([v])} dB" if isinstance(v, float) else v for v in values], "signal varies")
+    numbers = [value for value in values if isinstance(value, tuple)]
+    if len({words for words, _ in numbers}) == 1 and len(numbers) == len(values):
+        return str(numbers[0][0]).format(_numbers([value for _, value in numbers]))
+    texts = [value[0].format(_numbers([value[1]])) if isinstance(value, tuple) else value for value in values]
+    return _texts(texts, "signal varies")
 
 
 def _delay_text(values: Sequence[Any]) -> str:
