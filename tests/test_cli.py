@@ -48,7 +48,7 @@ def test_a_run_loads_no_modules_of_other_commands(scenario: Path) -> None:
     code = (
         "import sys; from airtcp import cli; cli.main(['run', sys.argv[1], '--json', '--duration', '10ms']);"
         "heavy = ('shell', 'lab', 'study', 'advise', 'analyze');"
-        "print([m for m in (*heavy, 'dataclasses', 'subprocess') if"
+        "print([m for m in (*heavy, 'dataclasses', 'shutil', 'subprocess') if"
         " m in sys.modules or f'airtcp.commands.{m}' in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, scenario], capture_output=True, text=True, check=True)

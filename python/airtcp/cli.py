@@ -318,12 +318,24 @@ def _snaplen(text: str) -> int:
     return int(text)
 
 
+def _columns() -> int:
+    """Of the terminal, as `shutil` tells them, which argparse loads with all that unpacks archives."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 def _parser(given: str | None = None) -> _Parser:
     """The command line; for a `given` command without the modules of all others, which load longer than it runs."""
     parser = _Parser(
         prog="airtcp",
         description="Simulates TCP over Wi-Fi and wired networks packet by packet, and analyses real captures.",
         epilog="Start with: airtcp new, or airtcp example",
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=_columns() - 2),
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"airtcp {_airtcp.__version__}")
@@ -344,7 +356,7 @@ def _parser(given: str | None = None) -> _Parser:
             help=about,
             description=about,
             epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=_columns() - 2),
             allow_abbrev=False,
         )
         sub.set_defaults(body=body)
