@@ -319,7 +319,7 @@ def _snaplen(text: str) -> int:
 
 
 def _columns() -> int:
-    """Of the terminal, as `shutil` tells them, which argparse loads with all that unpacks archives."""
+    """The width of the terminal, as `shutil` tells it. That loads all that unpacks archives."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
