@@ -492,6 +492,7 @@ def test_a_sweep_has_a_page_too(sweep: Path) -> None:
     text = page.read_text()
     assert "Findings" not in text
     assert "A short queue of three lengths." in text
+    assert re.search(r'<section id="network".*?FIFO, 5 to 20 packets', text, re.DOTALL)
 
 
 # --- the command ----------------------------------------------------------------------------------------------------

@@ -300,6 +300,10 @@ def test_arms_have_their_titles_in_figures_and_their_names_in_tables(tiny: Path,
     page = report.write(tmp_path / "titled").read_text()
     assert "<span>As TCP was in 1990, limit = 4</span>" in page
     assert "<dt><code>Reno</code></dt><dd>As TCP was in 1990</dd>" in page
+    # The key figure is of `buffer`; `flows` has a network of its own, folded.
+    assert re.search(r'<section id="network".*?<svg class="network-drawing".*?FIFO, 4 to 32 packets', page, re.DOTALL)
+    assert '<code>buffer</code> · 18 runs · seeds 1 to 3 · <a href="#network">its network</a>' in page
+    assert re.search(r'<details class="more" id="network-flows">.*?left [^ ] 2 to 4', page, re.DOTALL)
     data = json.loads(re.findall(r'id="data-fig1a">(.*?)</script>', page)[0])
     assert [trace["name"] for trace in data["data"] if not trace["meta"].get("band")] == ["As TCP was in 1990", "Paced"]
     assert {row[0] for row in data["table"]["rows"]} == {"Reno", "Paced"}
