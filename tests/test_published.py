@@ -218,7 +218,7 @@ def test_the_list_says_how_it_went_and_on_which_engine(
     assert "quick:" not in airtcp("study", "list").stdout.split("tiny")[1].split("studies/tiny")[0]
     verdicts.publish(folder, tiny_run, [])
     shown = " ".join(airtcp("study", "list").stdout.split())
-    mine = shown.split("tiny")[1]
+    mine = shown.split("studies/tiny")[0].rsplit(" tiny ", 1)[1]
     assert "quick: 4 findings: " in mine and "older engine" not in mine
     found = json.loads((folder / published.PUBLISHED).read_text())
     assert "older engine" not in published_text(found, found["engine"])
