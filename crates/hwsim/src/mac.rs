@@ -14,9 +14,13 @@
 //!
 //! **Kernels are asked first**: when a PPDU ends, a kernel hears how each of its frames ended, and hands over further ones a microsecond
 //! later (kernel/mac80211-hwsim). So what is formed ahead is formed only after that: a retry and the frames that follow it go together,
-//! as they do where driver and queues are one program. A radio waits longer than that before its next PPDU.
+//! as they do where driver and queues are one program. Another two microseconds later TCP hears of it. What TCP then sends comes too
+//! late for that A-MPDU, as in ath9k. A radio waits longer than that before its next PPDU.
 //!
-//! **Turns**: of the receivers with frames that wait, the one that was not served last, in the order in which their frames came.
+//! **What the driver took** for different A-MPDUs does not go in one. What goes again joins any, and so does what a tested rate cut off.
+//!
+//! **Turns**: A-MPDUs go in the order in which the driver took them. Without a word of that: of the receivers with frames that wait, the one
+//! that was not served last, in the order in which their frames came.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,6 +59,8 @@ struct Mpdu {
     /// The rates that it was sent at, with the number of tries.
     used: Vec<Stage>,
     was_sent: bool,
+    /// The A-MPDU for which its driver took it is over, or went without it: it joins any.
+    joins_any: bool,
 }
 
 impl Mpdu {
@@ -66,6 +72,10 @@ impl Mpdu {
     }
     fn tests_rate(&self) -> bool {
         self.sent.flags & PROBE != 0
+    }
+    /// Its driver took the two for different A-MPDUs.
+    fn is_apart_from(&self, next: &Mpdu) -> bool {
+        !self.joins_any && self.key() == next.key() && self.sent.taken_for != next.sent.taken_for
     }
     /// Frames of one key keep their order.
     fn key(&self) -> (Address, Option<u8>) {
@@ -135,8 +145,31 @@ impl Queue {
         own.map(|mpdu| mpdu.sent.header.sn).reduce(|oldest, sn| if sn.is_before(oldest) { sn } else { oldest })
     }
 
+    /// The keys of frames that wait, in the order in which they are served.
+    fn turns(&self) -> Vec<(Address, Option<u8>)> {
+        let mut keys = Vec::new();
+        let mut add = |of: &dyn Fn(&Mpdu) -> bool| {
+            for mpdu in self.waiting.iter().filter(|mpdu| of(mpdu)) {
+                if !keys.contains(&mpdu.key()) {
+                    keys.push(mpdu.key());
+                }
+            }
+            keys.len()
+        };
+        // Who was served last comes last.
+        let many = add(&|mpdu| mpdu.sent.taken_for.is_none());
+        // A driver that says what it took for an A-MPDU has chosen the order.
+        add(&|mpdu| !mpdu.joins_any);
+        add(&|_| true);
+        if let Some(at) = keys[..many].iter().position(|key| Some(*key) == self.last) {
+            keys[at..many].rotate_left(1);
+        }
+        keys
+    }
+
     /// Puts a frame back to where its number belongs.
-    fn put_back(&mut self, mpdu: Mpdu) {
+    fn put_back(&mut self, mut mpdu: Mpdu) {
+        mpdu.joins_any = true;
         let sn = mpdu.sent.header.sn;
         let follows = |other: &Mpdu| other.key() == mpdu.key() && sn.is_before(other.sent.header.sn);
         let before = |other: &Mpdu| other.key() == mpdu.key() && other.sent.header.sn.is_before(sn);
@@ -315,7 +348,10 @@ impl HwsimMac {
     pub(crate) fn take_in(&mut self, now: Time, radio: RadioId, sent: Sent) -> Ac {
         let ac = sent.header.ac;
         self.radios[radio.index()].name = sent.radio;
-        let mpdu = Mpdu { sent, retries: 0, used: Vec::new(), was_sent: false };
+        let mpdu = Mpdu { sent, retries: 0, used: Vec::new(), was_sent: false, joins_any: false };
+        if self.radios[radio.index()].queues[ac.index()].waiting.iter().any(|other| other.is_apart_from(&mpdu)) {
+            self.form_ahead(radio, ac);
+        }
         self.radios[radio.index()].queues[ac.index()].waiting.push_back(mpdu);
         self.form_later(now, radio, ac);
         ac
@@ -351,17 +387,7 @@ impl HwsimMac {
         let r = &mut self.radios[radio.index()];
         let longest = r.longest(ac);
         let queue = &mut r.queues[ac.index()];
-        let mut keys = Vec::new();
-        for mpdu in &queue.waiting {
-            if !keys.contains(&mpdu.key()) {
-                keys.push(mpdu.key());
-            }
-        }
-        // Who was served last comes last.
-        if let Some(at) = keys.iter().position(|key| Some(*key) == queue.last) {
-            let last = keys.remove(at);
-            keys.push(last);
-        }
+        let keys = queue.turns();
         let limits = &r.config.aggregation;
         for key in keys {
             let mut mpdus: Vec<Mpdu> = Vec::new();
@@ -411,6 +437,10 @@ impl HwsimMac {
                 continue;
             }
             queue.last = Some(key);
+            let taken_for = mpdus.last().and_then(|mpdu| mpdu.sent.taken_for);
+            for left in queue.waiting.iter_mut().filter(|left| left.key() == key && left.sent.taken_for == taken_for) {
+                left.joins_any = true;
+            }
             self.ampdus = self.ampdus.wrapping_add(1);
             queue.formed.push_back(Ppdu::new(mpdus, series, self.ampdus));
             return true;

@@ -85,6 +85,8 @@ pub struct Sent {
     pub flags: u32,
     /// MHz.
     pub frequency: u32,
+    /// The A-MPDU for which the kernel took it from its queue (patch 6).
+    pub taken_for: Option<u32>,
     /// The rates to try; one at least.
     pub series: Vec<Stage>,
     /// Its header.
@@ -110,7 +112,7 @@ impl Sent {
             return Err(Malformed::Command(command));
         }
         let (mut radio, mut bytes, mut cookie, mut flags, mut frequency) = (None, None, None, None, None);
-        let (mut tries, mut rate_flags) = (None, None);
+        let (mut tries, mut rate_flags, mut taken_for) = (None, None, None);
         let mut at = 0;
         while at < body.len() {
             let (attribute, value) = attribute(body, at).ok_or(Malformed::Cut(HEADS + at))?;
@@ -123,6 +125,7 @@ impl Sent {
                 FREQ => frequency = u32_at(value, 0),
                 TX_INFO => tries = Some(value),
                 TX_INFO_FLAGS => rate_flags = Some(value),
+                AMPDU_REF => taken_for = u32_at(value, 0),
                 _ => {}
             }
         }
@@ -138,6 +141,7 @@ impl Sent {
             cookie: cookie.ok_or(Malformed::Missing("cookie"))?,
             flags: flags.ok_or(Malformed::Missing("flags"))?,
             frequency,
+            taken_for,
             series,
             header,
             bytes: bytes.to_vec(),
@@ -355,6 +359,17 @@ pub(crate) mod tests {
         message.put(TX_INFO_FLAGS, &[mcs, low, high, 255, 0, 0, 255, 0, 0, 255, 0, 0]);
         message.put(COOKIE, &cookie.to_ne_bytes());
         message.end()
+    }
+
+    /// As [`handed_over`], from a kernel that says for which A-MPDU it took the frame.
+    pub fn taken_for(number: u32, cookie: u64, flags: u32, mcs: u8, frame: &[u8]) -> Vec<u8> {
+        let mut message = handed_over(cookie, flags, mcs, frame);
+        let mut more = Writer::new(FRAME);
+        more.put(AMPDU_REF, &number.to_ne_bytes());
+        message.extend_from_slice(&more.end()[HEADS..]);
+        let length = u32::try_from(message.len()).unwrap();
+        message[..4].copy_from_slice(&length.to_ne_bytes());
+        message
     }
 
     /// The message by which a kernel tells of a radio's address.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::air::Air;
 use crate::frame::address;
 use crate::frame::tests::qos;
-use crate::message::tests::{as_kernel, handed_over};
+use crate::message::tests::{as_kernel, handed_over, taken_for};
 use crate::message::{ACKED, AMPDU, FAILED_FCS, NO_ACK, PROBE};
 
 const AP: RadioId = RadioId(0);
@@ -197,6 +197,68 @@ fn retries_and_new_frames_go_together() {
                 hand_over(&mut air, later, next);
                 next += 1;
             }
+        }
+        assert_eq!(air.mac.held(RadioId(1)), 8);
+    }
+    let traffic = air.mac.traffic()[&(RadioId(1), AP)];
+    let mean = traffic.mpdus as f64 / traffic.ampdus as f64;
+    assert!(mean > 3.9, "{mean}: A-MPDUs of four are possible each time");
+}
+
+#[test]
+fn what_a_driver_took_for_two_ampdus_goes_in_two() {
+    let mut air = air(2, 0.0, |_| {});
+    // One after the other for the second station, then some for the first one, at one instant.
+    let taken = [(1, 2u16, 0..1u16), (2, 2, 1..2), (3, 2, 2..7), (4, 1, 0..4)];
+    for (number, to, sns) in taken {
+        for sn in sns {
+            let mut frame = qos(0, sn);
+            frame[4..10].copy_from_slice(&address(to));
+            let cookie = u64::from(to * 100 + sn);
+            air.take_in(Time::ZERO, AP, &taken_for(number, cookie, AMPDU, 7, &frame)).unwrap();
+        }
+    }
+    air.run_until(Time::from_ns(1_000_000_000));
+    let whole: Vec<_> = told(&mut air).into_iter().filter(|told| told.3 > 0).map(|told| (told.0, told.3)).collect();
+    assert_eq!(whole, [(200, 1), (201, 1), (202, 5), (100, 4)]);
+}
+
+#[test]
+fn what_a_tested_rate_cut_off_joins_what_is_taken_next() {
+    let mut air = air(1, 0.0, |radio| radio.aggregation.formed_ahead = 1);
+    for sn in 0..8u16 {
+        let (flags, mcs) = if sn == 2 { (AMPDU | PROBE, 3) } else { (AMPDU, 7) };
+        let number = 1 + u32::from(sn / 5);
+        air.take_in(Time::ZERO, RadioId(1), &taken_for(number, u64::from(sn), flags, mcs, &qos(0, sn))).unwrap();
+    }
+    air.run_until(Time::from_ns(1_000_000_000));
+    let whole: Vec<_> = told(&mut air).into_iter().filter(|told| told.3 > 0).map(|told| (told.0, told.3)).collect();
+    assert_eq!(whole, [(0, 2), (2, 1), (3, 5)]);
+}
+
+#[test]
+fn what_goes_again_joins_whatever_is_taken_next() {
+    let mut air = air(1, 0.3, |radio| radio.aggregation.max_frames = 4);
+    let mut number = 0;
+    let mut take = |air: &mut Air, now, sns: std::ops::Range<u16>| {
+        number += 1;
+        for sn in sns {
+            let message = taken_for(number, u64::from(sn), AMPDU, 1, &qos(0, sn & 4095));
+            air.take_in(now, RadioId(1), &message).unwrap();
+        }
+    };
+    take(&mut air, Time::ZERO, 0..4);
+    take(&mut air, Time::ZERO, 4..8);
+    let mut next = 8;
+    while next < 2000 {
+        let now = air.deadline();
+        air.run_until(now);
+        let ended = came(&mut air).iter().filter(|c| matches!(c, Came::Status { .. })).count();
+        if ended > 0 {
+            let later = now + Span::from_ns(1001);
+            air.run_until(later);
+            take(&mut air, later, next..next + ended as u16);
+            next += ended as u16;
         }
         assert_eq!(air.mac.held(RadioId(1)), 8);
     }
