@@ -5,9 +5,9 @@ Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...
 Each row is an example with changes: once by `airtcp lab` (tools/uml/build.py --wifi makes its kernel), once by
 `airtcp run`, with the seeds 1 to N each. A quarter of the time does not count. A figure is the mean over seeds, with
 half of its 95 % interval (Student's t). TCP's round trip is the mean over time of its smoothed one, in both. MPDUs in
-an A-MPDU are counted over the whole time, in the direction of the data and of the ACKs; the pings are among them. The last column says
-which means agree: goodput within 5 %, ping, TCP's round trip and A-MPDUs within 10 %. A network is encrypted in the
-stack alone: the simulation has no ciphers.
+an A-MPDU are counted over the whole time, in the direction of the data and of the ACKs; the pings are among them. The
+last column says which means agree: goodput within 5 %, ping, TCP's round trip and A-MPDUs within 10 %. A network is
+encrypted in the stack alone: the simulation has no ciphers.
 
 With --page the figures go to docs/validation/lab.json, in the place of those rows that were measured, and the table of
 all rows to docs/lab.md; that of the remedy goes to studies/ap-retry-out/stack.md.
