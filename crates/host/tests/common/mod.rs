@@ -7,6 +7,7 @@
     clippy::cast_possible_truncation
 )]
 
+#[cfg(feature = "bpf")]
 pub mod flood;
 
 use std::collections::VecDeque;
