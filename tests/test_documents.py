@@ -137,6 +137,9 @@ full_s = 2.5
 findings = ["f"]
 plot = "p"
 
+[titles]
+one = "The first"
+
 [[assumptions]]
 id = "a"
 what = "W"

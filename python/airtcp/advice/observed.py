@@ -244,7 +244,7 @@ def _of_sender(part: dict[str, pl.DataFrame]) -> tuple[Array, Array]:
     samples = 1e3 * (times - oldest_s)
     is_sample = (new > old) & (samples > 0)
     sacks = segments.filter(pl.col("kind").is_in(["dup_ack", "sack"])).select("time_s").unique()
-    sacked = part["rtt_samples"].join(sacks, on="time_s", how="semi")
+    sacked = part["rtt_samples"].join(sacks, on="time_s", how="semi", maintain_order="left")
     times = np.concatenate([times[is_sample], sacked["time_s"].to_numpy()])
     samples = np.concatenate([samples[is_sample], sacked["rtt_ms"].to_numpy()])
     order = np.argsort(times, kind="stable")
