@@ -219,7 +219,8 @@ def test_the_list_says_how_it_went_and_on_which_engine(
     verdicts.publish(folder, tiny_run, [])
     shown = " ".join(airtcp("study", "list").stdout.split())
     mine = shown.split("studies/tiny")[0].rsplit(" tiny ", 1)[1]
-    assert "quick: 4 findings: " in mine and "older engine" not in mine
+    assert "quick: 4 findings: " in mine
+    assert "older engine" not in mine
     found = json.loads((folder / published.PUBLISHED).read_text())
     assert "older engine" not in published_text(found, found["engine"])
     assert published_text({**found, "engine": "0.0.1+abc"}, found["engine"]).endswith("; older engine (0.0.1+abc)")

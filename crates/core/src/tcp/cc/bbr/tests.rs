@@ -62,7 +62,10 @@ fn what_arrives_before_the_next_skb_may_leave_is_not_in_the_network() {
     run_to(&mut run, Span::from_secs(5), |r| bbr(r).pacing_gain() > UNIT);
     let mut path = run.path;
     path.next_send_at = Time::ZERO;
-    assert_eq!(bbr(&run).in_net_at_next_send(&path, 100, UNIT * 5 / 4), 100 + send_quantum(bbr(&run).pacing_bps, &path));
+    assert_eq!(
+        bbr(&run).in_net_at_next_send(&path, 100, UNIT * 5 / 4),
+        100 + send_quantum(bbr(&run).pacing_bps, &path)
+    );
 }
 
 #[test]
