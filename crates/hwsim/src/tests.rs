@@ -176,6 +176,26 @@ fn each_try_is_an_ampdu_of_its_own() {
     assert!(traffic.unanswered > 100 && tries.len() > 200, "{traffic:?}");
 }
 
+/// With eight frames handed over, and another for each that ends: A-MPDUs of four go, as many as possible.
+fn keeps_ampdus_full(air: &mut Air, mut hand_over: impl FnMut(&mut Air, Time, std::ops::Range<u16>)) {
+    let mut next = 8;
+    while next < 2000 {
+        let now = air.deadline();
+        air.run_until(now);
+        let ended = came(air).iter().filter(|c| matches!(c, Came::Status { .. })).count() as u16;
+        if ended > 0 {
+            let later = now + Span::from_ns(1001);
+            air.run_until(later);
+            hand_over(air, later, next..next + ended);
+            next += ended;
+        }
+        assert_eq!(air.mac.held(RadioId(1)), 8);
+    }
+    let traffic = air.mac.traffic()[&(RadioId(1), AP)];
+    let mean = traffic.mpdus as f64 / traffic.ampdus as f64;
+    assert!(mean > 3.9, "{mean}: A-MPDUs of four are possible each time");
+}
+
 #[test]
 fn retries_and_new_frames_go_together() {
     // As a kernel that pulls: for each frame that ends it hands over another, a microsecond and its timer's nanosecond later, so that
@@ -185,24 +205,7 @@ fn retries_and_new_frames_go_together() {
         air.take_in(now, RadioId(1), &handed_over(u64::from(sn), AMPDU, 1, &qos(0, sn & 4095))).unwrap();
     };
     (0..8).for_each(|sn| hand_over(&mut air, Time::ZERO, sn));
-    let mut next = 8;
-    while next < 2000 {
-        let now = air.deadline();
-        air.run_until(now);
-        let ended = came(&mut air).iter().filter(|c| matches!(c, Came::Status { .. })).count();
-        if ended > 0 {
-            let later = now + Span::from_ns(1001);
-            air.run_until(later);
-            for _ in 0..ended {
-                hand_over(&mut air, later, next);
-                next += 1;
-            }
-        }
-        assert_eq!(air.mac.held(RadioId(1)), 8);
-    }
-    let traffic = air.mac.traffic()[&(RadioId(1), AP)];
-    let mean = traffic.mpdus as f64 / traffic.ampdus as f64;
-    assert!(mean > 3.9, "{mean}: A-MPDUs of four are possible each time");
+    keeps_ampdus_full(&mut air, |air, now, sns| sns.for_each(|sn| hand_over(air, now, sn)));
 }
 
 #[test]
@@ -249,22 +252,7 @@ fn what_goes_again_joins_whatever_is_taken_next() {
     };
     take(&mut air, Time::ZERO, 0..4);
     take(&mut air, Time::ZERO, 4..8);
-    let mut next = 8;
-    while next < 2000 {
-        let now = air.deadline();
-        air.run_until(now);
-        let ended = came(&mut air).iter().filter(|c| matches!(c, Came::Status { .. })).count();
-        if ended > 0 {
-            let later = now + Span::from_ns(1001);
-            air.run_until(later);
-            take(&mut air, later, next..next + ended as u16);
-            next += ended as u16;
-        }
-        assert_eq!(air.mac.held(RadioId(1)), 8);
-    }
-    let traffic = air.mac.traffic()[&(RadioId(1), AP)];
-    let mean = traffic.mpdus as f64 / traffic.ampdus as f64;
-    assert!(mean > 3.9, "{mean}: A-MPDUs of four are possible each time");
+    keeps_ampdus_full(&mut air, take);
 }
 
 /// What statuses tell of A-MPDUs: the cookie, the first rate and its tries, MPDUs and those acknowledged.
