@@ -1,10 +1,11 @@
 """Ten real hosts in one simulated cell, with and without the cooperative daemon, beside the simulation: a table.
 
-Usage: coop.py [--only NAME ...] [--runs N] [--seeds N] [--page]
+Usage: coop.py [--only NAME ...] [--runs N] [--seeds N] [--simulated] [--page]
 
 Needs root, /dev/net/tun, `ping`, a kernel that `airtcp host coop` works on, and the binary of `make host`. With three
 runs it takes about ten minutes. Time has to be kept: `chrt --rr 1` before the command, or a machine that does nothing
-else. With --page the figures go to docs/validation/, and the table to docs/hosts.md.
+else. With --page the figures go to docs/validation/, and the table to docs/hosts.md. With --simulated the real runs of
+that file stay, and only the simulated ones are made again.
 
 The cell is that of the study coop-cwnd, with Linux hosts: ten phones upload over an 802.11g access point with a queue
 of 566 packets, and over a path of 256 ms. Under `airtcp shell` each phone is a namespace whose program writes to TCP of
@@ -258,8 +259,21 @@ def table(data: Json) -> str:
 
 def main() -> None:
     arguments = hosts.options(__doc__, "rows of the table", 3, 20).parse_args()
+    names = hosts.chosen(arguments.only, DAEMONS)
+    place = (FIGURES_FILE, PAGE, PART) if arguments.page else None
+    if arguments.simulated:
+
+        def simulate(arm: Json) -> list[Json]:
+            with tempfile.TemporaryDirectory() as folder:
+                seeds = range(1, len(arm["simulated"]) + 1)
+                return [simulated(DAEMONS[arm["arm"]], seed, Path(folder)) for seed in seeds]
+
+        data = hosts.simulated_again(
+            FIGURES_FILE, "; ".join(names), lambda arm: arm["arm"] in names, simulate, lambda arm: row(arm)[0]
+        )
+        return hosts.finish(data, table(data), 1, place)
     rows: list[Json] = []
-    for name in hosts.chosen(arguments.only, DAEMONS):
+    for name in names:
         daemon = DAEMONS[name]
         given_up: list[str] = []
         with tempfile.TemporaryDirectory() as temporary:
@@ -272,7 +286,7 @@ def main() -> None:
         rows.append({"arm": name, "real": done, "simulated": simulations, "given_up": given_up})
         print(row(rows[-1])[0], flush=True)
     data = {"machine": page.machine(), "rows": rows}
-    hosts.finish(data, table(data), 1, (FIGURES_FILE, PAGE, PART) if arguments.page else None)
+    return hosts.finish(data, table(data), 1, place)
 
 
 PAGE, FIGURES_FILE, PART = page.ROOT / "docs/hosts.md", page.DATA / "hosts-coop.json", "ten hosts in a cell"

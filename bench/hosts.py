@@ -244,7 +244,42 @@ def options(text: str | None, only: str, runs: int, seeds: int | None = None) ->
         help_ = f"simulated runs of each row (default: {seeds})"
         parser.add_argument("--seeds", type=int, default=seeds, metavar="N", help=help_)
     parser.add_argument("--page", action="store_true", help="put figures and table where the documentation has them")
+    parser.add_argument("--simulated", action="store_true", help=SIMULATED)
     return parser
+
+
+SIMULATED: Final = (
+    "keep the real runs that the documentation has, and only simulate again: after a change of the engine"
+)
+
+
+def simulated_again(
+    file: Path,
+    what: str,
+    wanted: Callable[[Json], bool],
+    simulate: Callable[[Json], list[Any]],
+    row: Callable[[Json], str],
+    *,
+    key: str = "simulated",
+) -> Json:
+    """The figures of a page, with rows whose simulated runs are made again. Real ones stay.
+
+    Args:
+        file: figures of the page.
+        what: begins the message if there is no such row.
+        wanted: whether a row is simulated again.
+        simulate: its simulated runs.
+        row: its text.
+        key: where a row has them.
+    """
+    data: Json = json.loads(file.read_text())
+    rows = [one for one in data["rows"] if wanted(one)]
+    if not rows:
+        raise SystemExit(f"--simulated: {file.name} has no row of {what}")
+    for one in rows:
+        one |= {key: simulate(one), "engine": _airtcp.engine()}
+        print(row(one), flush=True)
+    return data
 
 
 def chosen(only: list[str] | None, known: Iterable[str]) -> list[str]:

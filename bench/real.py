@@ -1,13 +1,13 @@
 """Real programs in real time beside the prediction: goodput, pings and round trips of twelve scenarios, as a table.
 
-Usage: real.py [--only NAME ...] [--runs N] [--page]
+Usage: real.py [--only NAME ...] [--runs N] [--simulated] [--page]
        real.py --cost [--only NAME ...] [--runs N] [--page]
 
 Needs root or user namespaces, /dev/net/tun, `ping`, and a machine that does nothing else: about eight minutes with two
 runs each. Two rows, in which chance decides much, have more runs and predictions. With --page the figures go to
-docs/validation/, and the table to docs/emulator.md. Under `airtcp shell` a program on one host writes to TCP of this
-machine's kernel for 10 s. A ping goes every 50 ms, for a second before that, and from 2 s after it has begun. Goodput,
-round trips and pings under load count from then on.
+docs/validation/, and the table to docs/emulator.md; with --simulated only predictions are made again. Under `airtcp
+shell` a program on one host writes to TCP of this machine's kernel for 10 s. A ping goes every 50 ms, for a second
+before that, and from 2 s after it has begun. Goodput, round trips and pings under load count from then on.
 
 The prediction is the simulation of flows in their place: without TCP small queues, which TUN ends. Its hosts read and
 acknowledge once what comes at once (`receive_offload = "napi"`): the packets of an A-MPDU are in the kernel before the
@@ -337,9 +337,7 @@ def table(data: Json) -> str:
     ]
     all_reached = []
     for each in data["rows"]:
-        runs, predictions = ([Run(**run) for run in each[which]] for which in ("real", "predicted"))
-        about = {"has_gate": each["has_gate"], "has_others": each["has_others"]}
-        text, reached = row(each["scenario"], runs, predictions, **about)
+        text, reached = beside(each)
         lines.append(text)
         all_reached.append(reached)
     told = []
@@ -390,6 +388,31 @@ def all_beside(names: list[str], runs: int, kept: Path | None) -> Json:
     return {"machine": page.machine(), "rows": rows}
 
 
+def predicted_again(names: list[str]) -> Json:
+    """The figures of the page, with predictions of this engine."""
+
+    def predict(each: Json) -> list[Json]:
+        scenario = behind_tun(SCENARIOS[each["scenario"]], has_gate=each["has_gate"])
+        with ThreadPoolExecutor(os.cpu_count()) as at_once:
+            seeds = range(1, len(each["predicted"]) + 1)
+            return [asdict(run) for run in at_once.map(partial(predicted, scenario), seeds)]
+
+    return hosts.simulated_again(
+        REAL,
+        "; ".join(names),
+        lambda each: each["scenario"] in names,
+        predict,
+        lambda each: beside(each)[0],
+        key="predicted",
+    )
+
+
+def beside(each: Json) -> tuple[str, dict[str, bool]]:
+    """A row of the table, of its figures, and which of its goals are reached."""
+    runs, predictions = ([Run(**run) for run in each[which]] for which in ("real", "predicted"))
+    return row(each["scenario"], runs, predictions, has_gate=each["has_gate"], has_others=each["has_others"])
+
+
 def keep(rows: list[Json], path: Path | None) -> None:
     if path is not None:
         path.write_text(json.dumps({"machine": page.machine(), "rows": rows}, indent=1) + "\n")
@@ -401,7 +424,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="put the figures there, row by row")
     arguments = parser.parse_args()
     names = hosts.chosen(arguments.only, COSTS if arguments.cost else SCENARIOS)
-    data = (costs if arguments.cost else all_beside)(names, arguments.runs, arguments.json)
+    if arguments.simulated and arguments.cost:
+        parser.error("--simulated: nothing of --cost is simulated")
+    if arguments.simulated:
+        data = predicted_again(names)
+    else:
+        data = (costs if arguments.cost else all_beside)(names, arguments.runs, arguments.json)
     text = cost_table(data) if arguments.cost else table(data)
     place = (COST, PAGE, "cost of time") if arguments.cost else (REAL, PAGE, "real beside simulated")
     hosts.finish(data, text, 1, place if arguments.page else None)

@@ -1,6 +1,7 @@
 """Real kernels in virtual time beside the simulation: goodput and ping of ten scenarios, as a table.
 
 Usage: virtual.py [--kernel VERSION|FILE] [--beside VERSION|FILE] [--only NAME ...] [--seeds N] [--page]
+       virtual.py --simulated [--only NAME ...] [--page]
        virtual.py --speed [--kernel VERSION|FILE] [--page]
 
 With --page the figures go to docs/validation/, and the table to docs/emulator.md.
@@ -203,6 +204,10 @@ def table_row(row: Json) -> str:
     return f"| {row['scenario']} | {' | '.join(cells)} |"
 
 
+def scenario_of(name: str, seed: int) -> Json:
+    return {"duration": "7.5s", "warmup": "2s", "seed": seed, **SCENARIOS[name]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", default="6.12", help="version that tools/uml/build.py has built, or a file")
@@ -211,15 +216,31 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each scenario (default: 3)")
     parser.add_argument("--page", action="store_true", help="put figures and table where the documentation has them")
     parser.add_argument("--speed", action="store_true", help="measure how fast virtual time goes instead")
+    parser.add_argument("--simulated", action="store_true", help=hosts.SIMULATED)
     arguments = parser.parse_args()
+    names = arguments.only or [*SCENARIOS]
+    if arguments.simulated:
+
+        def simulate(row: Json) -> list[tuple[float, float]]:
+            found = []
+            for seed in range(1, len(row["right"]) + 1):
+                with tempfile.TemporaryDirectory() as folder:
+                    found.append(simulated(hosts.toml(scenario_of(row["scenario"], seed), Path(folder), "scenario")))
+            return found
+
+        file, _ = PARTS[BESIDE]
+        data = hosts.simulated_again(
+            file, "; ".join(names), lambda row: row["scenario"] in names, simulate, table_row, key="right"
+        )
+        return keep(BESIDE, data, arguments.page)
     if arguments.speed:
         return keep("speed of virtual time", speed(arguments.kernel), arguments.page)
     one, other = ("kernel", "simulated") if arguments.beside is None else (arguments.kernel, arguments.beside)
     rows: list[Json] = []
-    for name in arguments.only or SCENARIOS:
+    for name in names:
         row: Json = {"scenario": name, "left": [], "right": []}
         for seed in range(1, arguments.seeds * (MORE if name in BY_CHANCE else 1) + 1):
-            scenario = {"duration": "7.5s", "warmup": "2s", "seed": seed, **SCENARIOS[name]}
+            scenario = scenario_of(name, seed)
             with tempfile.TemporaryDirectory() as folder:
                 path = hosts.toml(scenario, Path(folder), "scenario")
                 row["left"].append(real(path, scenario, arguments.kernel, Path(folder)))
@@ -229,8 +250,8 @@ def main() -> None:
                     row["right"].append(real(path, scenario, arguments.beside, Path(folder)))
         rows.append(row)
         print(table_row(row), flush=True)
-    what = "kernels beside the simulation" if arguments.beside is None else "kernels beside each other"
-    keep(what, {"one": one, "other": other, "rows": rows}, arguments.page)
+    what = BESIDE if arguments.beside is None else "kernels beside each other"
+    return keep(what, {"one": one, "other": other, "rows": rows}, arguments.page)
 
 
 def keep(name: str, data: Json, has_page: bool) -> None:
@@ -243,8 +264,9 @@ def keep(name: str, data: Json, has_page: bool) -> None:
 
 
 PAGE = page.ROOT / "docs/emulator.md"
+BESIDE = "kernels beside the simulation"
 PARTS: dict[str, tuple[Path, Callable[[Json], str]]] = {
-    "kernels beside the simulation": (page.DATA / "virtual.json", table),
+    BESIDE: (page.DATA / "virtual.json", table),
     "kernels beside each other": (page.DATA / "virtual-kernels.json", table),
     "speed of virtual time": (page.DATA / "virtual-speed.json", speed_table),
 }

@@ -1,11 +1,12 @@
 """A real sender with TCP-AV on the walk of the study tcp-av-handover, beside the simulation: a table.
 
-Usage: walk.py [--only NAME ...] [--runs N] [--seeds N] [--together] [--page]
+Usage: walk.py [--only NAME ...] [--runs N] [--seeds N] [--together] [--simulated] [--page]
 
 Needs root, /dev/net/tun, a kernel that `airtcp host av` works on, and the binary of `make host`. With six runs it takes
 about ten minutes. Time has to be kept: `chrt --rr 1` before the command, or a machine that does nothing else. With
 --together the three controls of a row walk at the same time, each in a network of its own. With --page the figures go
-to docs/validation/, and the table to docs/hosts.md.
+to docs/validation/, and the table to docs/hosts.md. With --simulated the real runs of that file stay, and only the
+simulated ones are made again.
 
 The scene is that of the study's Figure 4 (experiment fig04-handover). A laptop walks from an access point with two
 uploading laptops to one with six, and changes over in second 20. Under `airtcp shell` it is a namespace whose program
@@ -256,6 +257,22 @@ def main() -> None:
     only = hosts.chosen(arguments.only, [*WINDOWS, *CONTROLS])
     windows = [name for name in WINDOWS if name in only] or [*WINDOWS]
     controls = [name for name in CONTROLS if name in only] or [*CONTROLS]
+    place = (FIGURES_FILE, PAGE, PART) if arguments.page else None
+    if arguments.simulated:
+
+        def simulate(one: Json) -> list[Json]:
+            with tempfile.TemporaryDirectory() as folder:
+                seeds = range(1, len(one["simulated"]) + 1)
+                return [simulated(WINDOWS[one["window"]], one["control"], seed, Path(folder)) for seed in seeds]
+
+        data = hosts.simulated_again(
+            FIGURES_FILE,
+            "; ".join(only),
+            lambda one: one["window"] in windows and one["control"] in controls,
+            simulate,
+            lambda one: row(one)[0],
+        )
+        return hosts.finish(data, table(data), 8, place)
     rows: list[Json] = []
     for name in windows:
         window = WINDOWS[name]
@@ -273,7 +290,7 @@ def main() -> None:
                 rows.append({"window": name, "control": control, "real": done[control], "simulated": simulations})
                 print(row(rows[-1])[0], flush=True)
     data = {"machine": page.machine(), "rows": rows}
-    hosts.finish(data, table(data), 8, (FIGURES_FILE, PAGE, PART) if arguments.page else None)
+    return hosts.finish(data, table(data), 8, place)
 
 
 PAGE, FIGURES_FILE = page.ROOT / "docs/hosts.md", page.DATA / "hosts-walk.json"

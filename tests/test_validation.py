@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from airtcp import _airtcp
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench/kernel"), str(ROOT / "bench")]
@@ -119,6 +122,22 @@ def test_a_run_that_is_not_valid_is_made_again() -> None:
     given_up: list[str] = []
     assert hosts.valid(lambda: next(verdicts), str, given_up) == "valid"
     assert given_up == ["degraded", "invalid"]
+
+
+def test_real_runs_stay_when_the_others_are_simulated_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = {"machine": "there", "rows": [{"arm": arm, "real": [1], "simulated": [2, 3]} for arm in ("a", "b")]}
+    file = tmp_path / "figures.json"
+    file.write_text(json.dumps(kept))
+    again = functools.partial(hosts.simulated_again, file, simulate=lambda arm: [0 for _ in arm["simulated"]])
+    found = again("b", lambda arm: arm["arm"] == "b", row=lambda arm: f"row {arm['arm']}")
+    assert found["machine"] == "there"
+    assert found["rows"][0] == kept["rows"][0], "nobody asked for it"
+    assert found["rows"][1]["real"] == [1]
+    assert found["rows"][1]["simulated"] == [0, 0]
+    assert found["rows"][1]["engine"] == _airtcp.engine()
+    assert capsys.readouterr().out == "row b\n"
+    with pytest.raises(SystemExit, match=r"figures\.json has no row of c"):
+        again("c", lambda _: False, row=str)
 
 
 def test_every_reference_cell_is_counted() -> None:
