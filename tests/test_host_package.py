@@ -53,6 +53,7 @@ def test_it_holds_the_program_its_units_and_their_settings(binary: Path, tmp_pat
     assert "Depends:" not in control.replace("Pre-Depends:", "Depends:"), "a static program needs nothing"
     owners = subprocess.run(["dpkg-deb", "--contents", deb], capture_output=True, text=True, check=True).stdout
     assert all(line.split()[1] == "root/root" for line in owners.splitlines())
+    assert {line.split()[0] for line in owners.splitlines() if line.startswith("d")} == {"drwxr-xr-x"}
 
 
 def test_the_same_sources_give_the_same_package(binary: Path, tmp_path: Path) -> None:

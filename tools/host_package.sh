@@ -39,6 +39,8 @@ install -Dm644 "$top/crates/host/systemd/proxy.toml" "$root/etc/airtcp/proxy.tom
 } >"$root/usr/share/doc/airtcp-host/copyright"
 chmod 644 "$root/usr/share/doc/airtcp-host/copyright"
 
+# mktemp's folder is for its owner alone; the package must not say so of the root.
+chmod 755 "$root"
 mkdir "$root/DEBIAN"
 printf '/etc/default/airtcp-av\n/etc/airtcp/proxy.toml\n' >"$root/DEBIAN/conffiles"
 # What runs is ended with the package, and caps and targets end by themselves.
