@@ -453,6 +453,11 @@ def counts(rows: list[Json]) -> dict[str, list[tuple[int, bool]]]:
             found[f"promise kept, of all networks{label}"] = [
                 (row["seed"], row.get(where, {}).get("kept", False)) for row in of_all
             ]
+    if any("with_kernels" in row for row in rows):
+        found["promise kept, on the network itself"] = [
+            (row["seed"], row.get("with_kernels" if row["truth"]["kernel"] else "advice", {}).get("kept", False))
+            for row in rows
+        ]
     return found
 
 
@@ -470,6 +475,7 @@ TABLE: dict[str, str] = {
     "the promised gain came, with kernels": "a remedy is advised, and gives with real kernels what was promised",
     "no remedy, and none helps in truth, with kernels": "nothing is advised, and no remedy helps with real kernels",
     "promise kept, of all networks, with kernels": "so the advice holds, of those tried with kernels",
+    "promise kept, on the network itself": "it holds on the network that was captured, kernels' or simulated, of all",
 }
 """Words of the page for what is counted."""
 PLACE = re.compile(r"(<!-- twins: [^\n]* -->\n).*?(<!-- end of twins -->)", re.DOTALL)
