@@ -258,8 +258,8 @@ impl SimMac {
     ) {
         let (r, ac, answered) = (plan.from.index(), plan.ac, x.answered);
         let radio = &mut self.radios[r];
-        let mut ppdu = radio.queues[ac.index()].formed.pop_front().expect("it was on the air");
-        let stage = stage_index(&ppdu);
+        let ppdu = radio.queues[ac.index()].formed.front_mut().expect("it was on the air");
+        let stage = stage_index(ppdu);
         if let Some(asked) = &mut ppdu.asked {
             *asked += 1;
         } else {
@@ -312,7 +312,6 @@ impl SimMac {
             });
         }
         ppdu.spent += if x.is_data_sent { x.data } else { Span::ZERO };
-        let mut again = false;
         // [IEEE80211-10.25.6.7-3]
         let asks = !answered
             && aggregates
@@ -322,10 +321,9 @@ impl SimMac {
         if asks {
             ppdu.asked = Some(0);
         }
-        if asks || (!answered && ppdu.asked.map_or(ppdu.tried, u32::from) < limit) {
-            again = true;
-            radio.queues[ac.index()].formed.push_front(ppdu);
-        } else {
+        let again = asks || (!answered && ppdu.asked.map_or(ppdu.tried, u32::from) < limit);
+        if !again {
+            let ppdu = radio.queues[ac.index()].formed.pop_front().expect("it was on the air");
             let receiver = self.sessions[ppdu.session.index()].receiver;
             self.transmits[r].on_sent(now, ac, receiver, ppdu.spent);
             // A request is repeated as often as any frame; then the recipient must find out by itself.
