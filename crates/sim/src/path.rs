@@ -40,13 +40,16 @@ impl Place {
 pub struct Hop(u32);
 
 impl Hop {
+    /// Marks what a packet that is put in flight is looked at for, with one of the next two marks or both.
+    const MARKED: u32 = 1 << 31;
     /// Marks a link that is fused with the one before it on every path (see [`crate::link`]).
-    const FUSED: u32 = 1 << 31;
+    const FUSED: u32 = 1 << 30;
+    /// Marks what leads across a border: a place that another part or region of the world has than the place before it. Where a fused
+    /// link leads there, it has the mark, as packets do not stop before its end.
+    const ACROSS: u32 = 1 << 29;
+    const MARKS: u32 = Hop::MARKED | Hop::FUSED | Hop::ACROSS;
     /// The end of a path. Links with such an id there cannot be.
-    pub const END: Hop = Hop(u32::MAX >> 1);
-    /// A place of another part of a world that runs in parts. It counts as fused, so that a packet that is put in flight is looked
-    /// at once for both.
-    pub(crate) const AWAY: Hop = Hop(u32::MAX);
+    pub const END: Hop = Hop(!Hop::MARKS);
 
     /// A link.
     #[inline]
@@ -55,31 +58,44 @@ impl Hop {
     }
     /// The same link, fused with the one before it.
     pub const fn fused(self) -> Hop {
-        Hop(self.0 | Hop::FUSED)
+        Hop(self.0 | Hop::MARKED | Hop::FUSED)
     }
-    /// The same link by itself.
+    /// The same link by itself. It leads across no border.
     pub(crate) const fn unfused(self) -> Hop {
-        Hop(self.0 & !Hop::FUSED)
+        Hop(self.0 & !Hop::MARKS)
+    }
+    /// The same, leading across a border.
+    pub(crate) const fn across(self) -> Hop {
+        Hop(self.0 | Hop::MARKED | Hop::ACROSS)
+    }
+    /// The same, leading across none.
+    pub(crate) const fn within(self) -> Hop {
+        Hop(self.0 & if self.is_fused() { !Hop::ACROSS } else { !Hop::MARKS })
+    }
+    /// It is fused with the one before it, or leads across a border.
+    #[inline]
+    pub(crate) const fn is_marked(self) -> bool {
+        self.0 & Hop::MARKED != 0
     }
     /// A link that is fused with the one before it.
     #[inline]
     pub const fn is_fused(self) -> bool {
         self.0 & Hop::FUSED != 0
     }
-    /// It is in another part.
+    /// It leads across a border.
     #[inline]
-    pub(crate) const fn is_away(self) -> bool {
-        self.0 == Hop::AWAY.0
+    pub(crate) const fn is_across(self) -> bool {
+        self.0 & Hop::ACROSS != 0
     }
     /// The end of a path.
     #[inline]
     pub const fn is_end(self) -> bool {
-        self.0 == Hop::END.0
+        self.0 & !Hop::MARKS == Hop::END.0
     }
     /// The link. At an end there is none.
     #[inline]
     pub const fn link(self) -> LinkId {
-        LinkId(self.0 & !Hop::FUSED)
+        LinkId(self.0 & !Hop::MARKS)
     }
 }
 
@@ -122,15 +138,20 @@ mod tests {
 
     #[test]
     fn marks_do_not_touch_what_they_mark() {
-        for id in [0, 1, (1 << 30) + 7] {
+        for id in [0, 1, (1 << 28) + 7] {
             let hop = Hop::of(LinkId(id));
             assert!(!hop.is_fused() && hop.fused().is_fused() && !hop.is_end() && !hop.fused().is_end());
-            assert_eq!((hop.link(), hop.fused().link()), (LinkId(id), LinkId(id)));
+            assert!(!hop.is_across() && !hop.fused().is_across());
+            assert!(hop.across().is_across() && hop.across().is_marked() && !hop.across().is_fused());
+            let both = hop.fused().across();
+            assert!(both.is_across() && both.is_fused() && both.is_marked());
+            assert_eq!([both.within(), both.unfused(), hop.across().within()], [hop.fused(), hop, hop]);
+            assert_eq!([hop.link(), hop.fused().link(), hop.across().link(), both.link()], [LinkId(id); 4]);
             let (there, lost) = (Next::reaches(Place::new(id)), Next::lost_before(Place::new(id)));
             assert!(!there.is_lost() && lost.is_lost() && there.rank() < lost.rank());
             assert_eq!((there.place(), lost.place()), (Place::new(id), Place::new(id)));
         }
-        assert!(Hop::END.is_end() && !Hop::END.is_fused());
+        assert!(Hop::END.is_end() && !Hop::END.is_marked() && Hop::END.across().is_end());
         assert_eq!(Place::new(6).next().before(), Place::new(6));
     }
 }

@@ -19,9 +19,11 @@ mod join;
 mod ledger;
 mod lots;
 mod parts;
+mod paths;
 mod plan;
 mod processors;
 mod queues;
+mod regions;
 mod results;
 mod roaming;
 mod sampler;
@@ -42,6 +44,7 @@ pub use bounds::Outgrown;
 pub use external::{Egress, NotInjected};
 pub use ledger::{Count, Ledger};
 pub use parts::{Steps, Threads, Worlds};
+pub use regions::Turns;
 pub use waiting::{Waiting, WaitsIn};
 
 use crate::air::{Air, link_totals};
@@ -50,7 +53,7 @@ use crate::error::BuildError;
 use crate::link::{Accepted, LinkTotals, Links, QueueId, Until, flight_ns};
 use crate::path::{Hop, Next, Place};
 use crate::record::{Log, Moment, PpduRow, Table};
-use crate::route::{Routes, check_index};
+use crate::route::Routes;
 use crate::spec::{ChannelId, LinkId, NodeId, RunSpec, Traffic};
 use crate::summary::Summary;
 use crate::timeline::{Component, Timeline};
@@ -62,6 +65,7 @@ use external::Externals;
 use interfaces::Interfaces;
 use parts::Part;
 use processors::{Processors, Way};
+use regions::{Division, Regions, in_flight};
 use results::Totals;
 use roaming::Roamers;
 use sampler::Sampler;
@@ -108,6 +112,10 @@ pub struct World {
     audit: Option<Box<Audit>>,
     /// If it is one of several parts of a world.
     part: Option<Box<Part>>,
+    /// If it can run in turns. While it does, what is in flight and due is with them, but for the one whose turn it is.
+    regions: Option<Box<Regions>>,
+    /// Links that are fused in the whole and not here, where it is divided.
+    unfused: Vec<LinkId>,
     events: u64,
     /// By tests: what simulated ends have sent.
     #[cfg(test)]
@@ -145,7 +153,7 @@ impl World {
     /// As [`Self::build`], without a copy of what may be large.
     pub fn build_shared(spec: &Arc<RunSpec>) -> Result<World, BuildError> {
         let routes = World::paths(spec)?;
-        let mut world = World::assemble(spec, routes, None)?;
+        let mut world = World::assemble(spec, routes, None, None)?;
         world.associate_first();
         if cfg!(debug_assertions) {
             // So it is in tests.
@@ -154,37 +162,13 @@ impl World {
         Ok(world)
     }
 
-    /// The paths of all flows, once what they lead over is known to be there.
-    fn paths(spec: &RunSpec) -> Result<Routes, BuildError> {
-        for link in &spec.links {
-            if link.rate.as_bps() == 0 {
-                return Err(BuildError::ZeroRate { link: link.name.clone() });
-            }
-        }
-        let record = &spec.record;
-        let lists = [
-            ("link_series", &record.link_series),
-            ("drops", &record.drops),
-            ("capture", &record.capture),
-            ("air_series", &record.air_series),
-        ];
-        for (what, ids) in lists {
-            for id in ids {
-                check_index(|| format!("record.{what}"), "link", id.0, spec.links.len())?;
-            }
-        }
-        for &flow in &record.retransmissions {
-            check_index(|| "record.retransmissions".to_owned(), "flow", flow.0, spec.flows.len())?;
-        }
-        let routes = Routes::new(spec)?;
-        if routes.hops.len() >= Place::MAX_COUNT {
-            return Err(BuildError::TooManyHops { hops: routes.hops.len() });
-        }
-        Ok(routes)
-    }
-
-    /// A world, or of one in parts the part that is named.
-    fn assemble(spec: &Arc<RunSpec>, mut routes: Routes, part: Option<Box<Part>>) -> Result<World, BuildError> {
+    /// A world, or of one in parts the part that is named. It can run in turns if it is divided into regions.
+    fn assemble(
+        spec: &Arc<RunSpec>,
+        mut routes: Routes,
+        part: Option<Box<Part>>,
+        division: Option<&Arc<Division>>,
+    ) -> Result<World, BuildError> {
         let record = &spec.record;
         let home = part.as_ref().map(|part| part.home());
         let is_here = |node: NodeId| home.as_ref().is_none_or(|home| home.has(node));
@@ -218,7 +202,9 @@ impl World {
         }
         let mut links = Links::new(spec, typical_packet(spec), &record.capture, &record.drops);
         links.fuse(&spec.links, &mut routes.hops);
-        let part = part.map(|part| part.unfuse(&mut links, &mut routes.hops));
+        let plan = part.as_ref().map(|part| part.plan());
+        let of_place = plan.as_ref().map(|plan| &plan.of_place);
+        let unfused = of_place.map(|of| plan::unfuse(of, &mut links, &mut routes.hops)).unwrap_or_default();
         let lanes = links.assign_lanes(&spec.links, &routes.hops);
         let air = Air::new(spec);
         let roamers = Roamers::new(spec, &routes, &air);
@@ -250,9 +236,18 @@ impl World {
         let mut sampler = Sampler::new(spec);
         sampler.keep(|flow| is_here(spec.flows[flow.0 as usize].from), has_link);
         timeline.set(components.sampler(), sampler.next());
-        let part = part.map(|part| part.close(&mut routes.hops));
+        if let Some(of_place) = of_place {
+            for place in plan::borders(of_place, &routes.hops) {
+                routes.hops[place] = routes.hops[place].across();
+            }
+        }
+        let regions = division.map(|division| {
+            let number = part.as_ref().map_or(0, |part| part.number());
+            let made_of = (&links, &interfaces, &processors);
+            Regions::new(division, number, spec, &components, lanes, &routes.hops, made_of)
+        });
         let mut log = Log::default();
-        log.order = part.as_ref().map(|_| Box::default());
+        log.order = (part.is_some() || regions.is_some()).then(Box::default);
         Ok(World {
             spec: Arc::clone(spec),
             now: Time::ZERO,
@@ -283,6 +278,8 @@ impl World {
             ledger: Ledger::default(),
             audit: None,
             part,
+            regions,
+            unfused,
             events: 0,
             #[cfg(test)]
             sent: None,
@@ -343,6 +340,15 @@ impl World {
     }
 
     fn run_before(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
+        if self.regions.is_some() {
+            self.run_divided(limit, sink);
+        } else {
+            self.run_events(limit, sink);
+        }
+    }
+
+    /// What is in flight and due here, before `limit`.
+    fn run_events(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
         loop {
             let arrival = self.wires.head_time();
             let (deadline, component) = self.timeline.next();
@@ -374,7 +380,8 @@ impl World {
                 self.now = deadline;
                 self.links.before_departures = false;
                 if let Some(order) = &mut self.log.order {
-                    order.reach(Moment { time: deadline, is_deadline: true, rank: u64::from(component.0) });
+                    let rank = u64::from(self.components.whole(component));
+                    order.reach(Moment { time: deadline, is_deadline: true, rank });
                 }
                 self.on_deadline(component);
             }
@@ -490,11 +497,9 @@ impl World {
     #[inline(always)]
     fn put_in_flight(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, lane: Lane) {
         let hop = self.hops[place.index()];
-        if hop.is_fused() {
-            if hop.is_away() {
-                let flight_ns = flight_ns(from, time);
-                let entry = InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns };
-                return self.send_away(entry, lane);
+        if hop.is_marked() {
+            if hop.is_across() {
+                return self.put_across(from, time, packet, place, size, lane);
             }
             let (entry, lane) = self.links.pass(time, hop.link(), packet, place.next(), size);
             self.wires.insert(entry, lane);
@@ -510,8 +515,8 @@ impl World {
     fn hold_back(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16) {
         let flight_ns = flight_ns(from, time).saturating_add(1);
         let entry = InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns };
-        if self.hops[place.index()].is_away() {
-            return self.send_away(entry, Lane::NONE);
+        if self.hops[place.index()].is_across() {
+            return self.send_across(entry, Lane::NONE);
         }
         self.wires.insert(entry, Lane::NONE);
     }
@@ -768,7 +773,7 @@ impl World {
 
     /// Counters of a link from the start of the run to now.
     pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
-        let ahead = self.links.ahead(self.wires.iter(), &self.hops, Until::after(self.now));
+        let ahead = self.links.ahead(in_flight(&self.wires, &self.regions), &self.hops, Until::after(self.now));
         match self.air.stats(link, self.now) {
             Some(stats) => link_totals(&stats),
             None => self.links.totals(link, Until::after(self.now), &ahead),

@@ -66,7 +66,7 @@ impl Links {
         for entry in wires {
             // The last link of a packet that is lost is not fused, and every packet in flight has a last link.
             let Some(&hop) = hops.get(entry.next.place().before().index()) else { continue };
-            if !hop.is_fused() || hop.is_away() {
+            if !hop.is_fused() {
                 continue;
             }
             let link = hop.link().index();

@@ -123,7 +123,7 @@ impl Drop for Egress<'_> {
 impl World {
     /// When something happens next of its own accord; [`Time::NEVER`]: nothing will. It may be early, and is never late.
     pub fn deadline(&self) -> Time {
-        self.wires.head_time().min(self.timeline.next().0)
+        self.next_event()
     }
 
     /// Hosts of real programs, ascending.

@@ -10,7 +10,13 @@ use crate::wires::Lane;
 impl World {
     /// What [`World::finish`] of the whole would give, the whole gives. It cannot go on: packets remain in their parts.
     pub(super) fn join(mut parts: Vec<World>) -> World {
-        let Some(part) = parts[0].part.take() else { return parts.swap_remove(0) };
+        parts.iter_mut().for_each(World::leave_turns);
+        let Some(part) = parts[0].part.take() else {
+            let mut whole = parts.swap_remove(0);
+            whole.log.settle();
+            whole.close_borders();
+            return whole;
+        };
         let (spec, plan) = (std::sync::Arc::clone(&parts[0].spec), part.plan());
         let of_link = |link: LinkId| usize::from(plan.of_link[link.index()]);
 
@@ -47,15 +53,20 @@ impl World {
             // The whole samples once.
             whole.events += part.events - part.sampler.taken;
         }
-        // A link that is fused in the whole has no arrivals of its own.
-        whole.events -= part.unfused().iter().map(|&link| whole.links.taken(link)).sum::<u64>();
+        whole.close_borders();
         for (flow, ends) in whole.flows.iter_mut().zip(ends) {
             flow.ends = ends;
         }
-        whole.hops = (*part).into_hops();
         whole.log = Log::join(logs, &spec);
         whole.warm = warm.map(|all| Totals::join(&all, &spec, &plan));
         whole
+    }
+
+    /// Nothing is divided any more.
+    fn close_borders(&mut self) {
+        self.hops.iter_mut().filter(|hop| hop.is_across()).for_each(|hop| *hop = hop.within());
+        // A link that is fused in the whole has no arrivals of its own.
+        self.events -= self.unfused.drain(..).map(|link| self.links.taken(link)).sum::<u64>();
     }
 }
 

@@ -25,15 +25,16 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use airtcp_core::packet::Packet;
+use airtcp_core::packet::{Packet, PacketId};
 use airtcp_core::units::{Span, Time};
 
-use super::plan::Plan;
+use super::plan::{Network, Plan};
+use super::regions::{Division, Turns};
 use super::{Finding, Outgrown, RunOutput, World};
 use crate::capture::{CaptureSink, NoCapture};
 use crate::error::BuildError;
-use crate::link::Links;
-use crate::path::Hop;
+use crate::link::flight_ns;
+use crate::path::{Next, Place};
 use crate::spec::{LinkId, NodeId, RunSpec};
 use crate::wires::{InFlight, Lane};
 
@@ -114,10 +115,6 @@ pub(super) struct Sent {
 /// What a world knows as a part of another.
 pub(super) struct Part {
     home: Home,
-    /// Paths without marks of what is away.
-    hops: Vec<Hop>,
-    /// Links that are fused in the whole and not in its parts.
-    unfused: Vec<LinkId>,
     /// What leaves, by part.
     out: Vec<Vec<Sent>>,
 }
@@ -143,7 +140,7 @@ impl Part {
     fn new(plan: &Arc<Plan>, number: u16) -> Box<Part> {
         let out = (0..plan.parts).map(|_| Vec::new()).collect();
         let home = Home { plan: Arc::clone(plan), number };
-        Box::new(Part { home, hops: Vec::new(), unfused: Vec::new(), out })
+        Box::new(Part { home, out })
     }
     pub(super) fn home(&self) -> Home {
         self.home.clone()
@@ -151,52 +148,44 @@ impl Part {
     pub(super) fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.home.plan)
     }
-    pub(super) fn unfused(&self) -> &[LinkId] {
-        &self.unfused
-    }
-    pub(super) fn into_hops(self) -> Vec<Hop> {
-        self.hops
-    }
-    /// Takes links by themselves that are fused with one before them across a border.
-    pub(super) fn unfuse(mut self: Box<Part>, links: &mut Links, hops: &mut [Hop]) -> Box<Part> {
-        let plan = &self.home.plan;
-        // By link: what follows it, on some path, is in another part.
-        let mut is_border = vec![false; plan.of_link.len()];
-        for (pair, of_place) in hops.windows(2).zip(plan.of_place.windows(2)) {
-            if !pair[0].is_end() && of_place[0] != of_place[1] {
-                is_border[pair[0].link().index()] = true;
-            }
-        }
-        let apart = |feeder: LinkId, link: LinkId| is_border[feeder.index()] || is_border[link.index()];
-        self.unfused = links.unfuse(apart, hops);
-        self
-    }
-    /// Marks the places that others have.
-    pub(super) fn close(mut self: Box<Part>, hops: &mut [Hop]) -> Box<Part> {
-        self.hops = hops.to_vec();
-        let is_away = |part: u16| part != self.home.number;
-        hops.iter_mut()
-            .zip(&self.home.plan.of_place)
-            .filter(|&(_, &part)| is_away(part))
-            .for_each(|(hop, _)| *hop = Hop::AWAY);
-        self
+    pub(super) fn number(&self) -> u16 {
+        self.home.number
     }
 }
 
 impl World {
-    /// A packet reaches a place that another part has.
+    /// As [`World::put_in_flight`], of a packet that another region or part has next.
     #[inline(never)]
-    pub(super) fn send_away(&mut self, entry: InFlight, lane: Lane) {
+    pub(super) fn put_across(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, lane: Lane) {
+        let hop = self.hops[place.index()];
+        let (entry, lane) = if hop.is_fused() {
+            self.links.pass(time, hop.link(), packet, place.next(), size)
+        } else {
+            let flight_ns = flight_ns(from, time);
+            (InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns }, lane)
+        };
+        self.send_across(entry, lane);
+    }
+
+    /// A packet reaches a place that another region or part has.
+    pub(super) fn send_across(&mut self, entry: InFlight, lane: Lane) {
+        let number = self.part.as_ref().map_or(0, |part| part.number());
+        if self.regions.as_mut().is_some_and(|regions| regions.take(entry, lane, number)) {
+            return;
+        }
         let packet = self.pool.remove(entry.packet);
-        let part = self.part.as_mut().expect("only parts have places that are away");
+        let part = self.part.as_mut().expect("only what is divided has borders");
         let to = part.home.plan.of_place[entry.next.place().index()];
         part.out[usize::from(to)].push(Sent { entry, lane, packet });
     }
 
     fn take_in(&mut self, sent: &mut Vec<Sent>) {
+        let number = self.part.as_ref().map_or(0, |part| part.number());
         for Sent { entry, lane, packet } in sent.drain(..) {
-            let packet = self.pool.insert(packet);
-            self.wires.insert(InFlight { packet, ..entry }, lane);
+            let entry = InFlight { packet: self.pool.insert(packet), ..entry };
+            if !self.regions.as_mut().is_some_and(|regions| regions.take(entry, lane, number)) {
+                self.wires.insert(entry, lane);
+            }
         }
     }
 
@@ -204,34 +193,66 @@ impl World {
         self.part.as_mut().map_or(&mut [], |part| &mut part.out)
     }
 
-    fn next_event(&self) -> Time {
-        self.wires.head_time().min(self.timeline.next().0)
+    /// Samples included.
+    pub(super) fn next_event(&self) -> Time {
+        match &self.regions {
+            Some(regions) if regions.are_in_turns() => regions.due().min(self.sampler.next()),
+            _ => self.wires.head_time().min(self.timeline.next().0),
+        }
     }
 }
 
 impl Worlds {
     /// At the beginning of the run.
     pub fn build(spec: &Arc<RunSpec>, threads: Threads) -> Result<Worlds, BuildError> {
+        Worlds::build_in_turns(spec, threads, Turns::Auto)
+    }
+
+    /// As [`Self::build`], and whether regions of a part are served in turns is said. Results do not depend on it.
+    pub fn build_in_turns(spec: &Arc<RunSpec>, threads: Threads, turns: Turns) -> Result<Worlds, BuildError> {
         let wanted = match threads {
             Threads::Auto if !is_worth_it(spec) => 1,
             Threads::Auto => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             Threads::Most(threads) => threads.get(),
         };
-        let one = || {
-            let parts = vec![World::build_shared(spec)?];
-            Ok(Worlds { parts, pace: Pace::default(), is_threaded: false, steps: Steps::default() })
-        };
-        if wanted < 2 {
-            return one();
+        let one = |parts| Ok(Worlds { parts, pace: Pace::default(), is_threaded: false, steps: Steps::default() });
+        if wanted < 2 && !Division::may_pay(spec, turns) {
+            return one(vec![World::build_shared(spec)?]);
         }
         let routes = World::paths(spec)?;
         let pays = |plan: &Plan| plan.greatest_share <= 1.0 - LEAST_GAIN && plan.window >= SHORTEST;
-        let plan = Plan::new(spec, &routes, wanted).filter(|plan| threads != Threads::Auto || pays(plan));
-        let Some(plan) = plan.map(Arc::new) else { return one() };
-        let build = |number| World::assemble(spec, routes.clone(), Some(Part::new(&plan, number)));
-        let parts: Result<Vec<World>, BuildError> = (0..).take(plan.parts).map(build).collect();
-        let pace = Pace { window: plan.window, behind: plan.behind.clone() };
-        Ok(Worlds { parts: parts?, pace, is_threaded: true, steps: Steps::default() })
+        let plan = Network::new(spec, &routes, &[])
+            .and_then(|mut network| Plan::new(spec, &routes, &mut network, wanted))
+            .filter(|plan| threads != Threads::Auto || pays(plan));
+        let division = Division::new(spec, &routes, plan.as_ref(), turns);
+        let (plan, division) = (plan.map(Arc::new), division.map(Arc::new));
+        match (plan, division) {
+            (None, None) => one(vec![World::build_shared(spec)?]),
+            (None, division) => {
+                let mut world = World::assemble(spec, routes, None, division.as_ref())?;
+                if cfg!(debug_assertions) {
+                    // As of one that is not divided.
+                    world.audit();
+                }
+                one(vec![world])
+            }
+            (Some(plan), division) => {
+                let build =
+                    |number| World::assemble(spec, routes.clone(), Some(Part::new(&plan, number)), division.as_ref());
+                let parts: Result<Vec<World>, BuildError> = (0..).take(plan.parts).map(build).collect();
+                let pace = Pace { window: plan.window, behind: plan.behind.clone() };
+                Ok(Worlds { parts: parts?, pace, is_threaded: true, steps: Steps::default() })
+            }
+        }
+    }
+
+    /// Regions into which parts are divided; 0: they are not.
+    pub fn regions(&self) -> usize {
+        self.parts.iter().filter_map(|part| part.regions.as_ref()).map(|regions| regions.count()).sum()
+    }
+    /// Whether regions are served in turns at present.
+    pub fn are_in_turns(&self) -> bool {
+        self.parts.iter().filter_map(|part| part.regions.as_ref()).any(|regions| regions.are_in_turns())
     }
 
     /// Into how many parts the network is divided.

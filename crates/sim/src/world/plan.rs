@@ -13,6 +13,7 @@ use airtcp_core::convert::{count, low16};
 use airtcp_core::packet::FlowId;
 use airtcp_core::units::Span;
 
+use crate::link::Links;
 use crate::path::Hop;
 use crate::route::Routes;
 use crate::spec::{FlowSpec, LinkId, NodeId, RunSpec, Traffic};
@@ -28,6 +29,8 @@ pub(super) struct Plan {
     pub parts: usize,
     /// The share of the work that the part with the most of it has, as far as the paths tell.
     pub greatest_share: f64,
+    /// By element of the network: its part.
+    of_element: Vec<u16>,
     /// By node, of hosts: its part.
     pub of_node: Vec<u16>,
     /// By link: its part.
@@ -45,9 +48,20 @@ const DESTINATION: u64 = 2;
 const LINE: u64 = 1;
 const AIR: u64 = 8;
 
-impl Plan {
-    /// The best division into that many parts or fewer; `None`: there is none.
-    pub(super) fn new(spec: &RunSpec, routes: &Routes, parts: usize) -> Option<Plan> {
+/// What is divided, and what it is made of.
+pub(super) struct Network {
+    elements: Elements,
+    /// What nothing may divide.
+    together: Together,
+    /// By element: its share of the work.
+    weight: Vec<u64>,
+    /// From one element to another: the least delay.
+    ways: BTreeMap<(usize, usize), Span>,
+}
+
+impl Network {
+    /// `None`: it stays whole. `fused`: links that stay together as pairs, each the second of one at most.
+    pub(super) fn new(spec: &RunSpec, routes: &Routes, fused: &[(LinkId, LinkId)]) -> Option<Network> {
         let record = &spec.record;
         let is_whole = !spec.roaming.is_empty()
             || !spec.walks.is_empty()
@@ -57,13 +71,12 @@ impl Plan {
             || !record.capture_air.is_empty()
             || !record.ppdus.is_empty()
             || spec.flows.iter().any(|flow| matches!(flow.traffic, Traffic::Daemon(_) | Traffic::External));
-        if is_whole || parts < 2 {
+        if is_whole {
             return None;
         }
         let elements = Elements { links: spec.links.len(), channels: spec.channels.len() };
         let mut together = Together::new(elements.links + elements.channels + spec.nodes.len());
         let mut weight = vec![0u64; together.0.len()];
-        // From one element to another: the least delay.
         let mut ways: BTreeMap<(usize, usize), Span> = BTreeMap::new();
         for (i, flow) in spec.flows.iter().enumerate() {
             let id = FlowId(count(i));
@@ -93,7 +106,115 @@ impl Plan {
                 together.unite(ends[0], ends[1]);
             }
         }
-        let of_element = spread(together, &weight, &ways, parts as u64)?;
+        for &(feeder, link) in fused {
+            let (first, second) = (elements.link(spec, feeder), elements.link(spec, link));
+            together.unite(first, second);
+            // A packet that leaves the second has been on both.
+            let beyond: Vec<(usize, Span)> =
+                ways.range((second, 0)..=(second, usize::MAX)).map(|(&(_, to), &delay)| (to, delay)).collect();
+            for (to, delay) in beyond {
+                ways.remove(&(second, to));
+                step(&mut ways, first, to, spec.links[feeder.index()].delay + delay);
+            }
+        }
+        for (&(from, to), _) in ways.iter().filter(|(_, delay)| delay.is_zero()) {
+            together.unite(from, to);
+        }
+        Some(Network { elements, together, weight, ways })
+    }
+
+    /// By set of elements that nothing divides, at its least: its share of the work.
+    fn load(&mut self) -> Vec<u64> {
+        let mut load = vec![0u64; self.weight.len()];
+        for (element, weight) in self.weight.iter().enumerate() {
+            load[self.together.root(element)] += weight;
+        }
+        load
+    }
+
+    /// Unites what is near, as long as nothing grows beyond `most` of the work. Returns the share of each set.
+    fn gather(&mut self, most: u64, may: impl Fn(usize, usize) -> bool) -> Vec<u64> {
+        let mut load = self.load();
+        let mut ordered: Vec<(Span, usize, usize)> =
+            self.ways.iter().map(|(&(from, to), &delay)| (delay, from, to)).collect();
+        ordered.sort_unstable();
+        for (_, from, to) in ordered {
+            let (a, b) = (self.together.root(from), self.together.root(to));
+            if a != b && load[a] + load[b] <= most && may(from, to) {
+                self.together.unite(a, b);
+                load[a.min(b)] = load[a] + load[b];
+            }
+        }
+        load
+    }
+
+    /// By element: its part, of the plan if there is one.
+    pub(super) fn parts(&self, plan: Option<&Plan>) -> Vec<u16> {
+        plan.map_or_else(|| vec![0; self.weight.len()], |plan| plan.of_element.clone())
+    }
+
+    /// By element: its region. What is near is united up to `small` shares of the work. `None`: there is only one region, or more than `most`.
+    pub(super) fn regions(&mut self, small: u64, of_part: &[u16], most: usize) -> Option<Vec<u16>> {
+        let load = self.gather(small, |a, b| of_part[a] == of_part[b]);
+        let mut of_root = vec![None; load.len()];
+        let mut first = None;
+        let mut regions = 0;
+        for root in 0..load.len() {
+            if self.together.root(root) == root && load[root] > 0 {
+                of_root[root] = Some(low16(regions));
+                regions += 1;
+                if of_part[root] == 0 {
+                    first = first.or(of_root[root]);
+                }
+            }
+        }
+        if regions < 2 || regions > most as u64 {
+            return None;
+        }
+        // What has no work is of the first part.
+        let first = first?;
+        Some((0..load.len()).map(|element| of_root[self.together.root(element)].unwrap_or(first)).collect())
+    }
+
+    /// By region: from which it hears, and how long that takes at least.
+    pub(super) fn hears(&self, of_element: &[u16], regions: usize) -> Vec<Vec<(u16, Span)>> {
+        let mut least: BTreeMap<(u16, u16), Span> = BTreeMap::new();
+        for (&(from, to), &delay) in &self.ways {
+            let (from, to) = (of_element[from], of_element[to]);
+            if from != to {
+                let least = least.entry((to, from)).or_insert(delay);
+                *least = delay.min(*least);
+            }
+        }
+        let mut hears = vec![Vec::new(); regions];
+        least.into_iter().for_each(|((to, from), delay)| hears[usize::from(to)].push((from, delay)));
+        hears
+    }
+
+    /// Of channels.
+    pub(super) fn channels<'a>(&self, of_element: &'a [u16]) -> &'a [u16] {
+        &of_element[self.elements.links..][..self.elements.channels]
+    }
+
+    /// The parts of nodes, links and places, given that of each element.
+    pub(super) fn places(&self, spec: &RunSpec, routes: &Routes, of_element: &[u16]) -> [Vec<u16>; 3] {
+        let of_node: Vec<u16> =
+            (0..count(spec.nodes.len())).map(|n| of_element[self.elements.node(NodeId(n))]).collect();
+        let of_link: Vec<u16> =
+            LinkId::all(spec.links.len()).map(|link| of_element[self.elements.link(spec, link)]).collect();
+        let of_place = places(spec, routes, &of_node, &of_link);
+        [of_node, of_link, of_place]
+    }
+}
+
+impl Plan {
+    /// The best division into that many parts or fewer; `None`: there is none.
+    pub(super) fn new(spec: &RunSpec, routes: &Routes, network: &mut Network, parts: usize) -> Option<Plan> {
+        if parts < 2 {
+            return None;
+        }
+        let of_element = spread(network, parts as u64)?;
+        let weight = &network.weight;
         let count_of =
             |part: u16| weight.iter().zip(&of_element).filter(|(_, p)| **p == part).map(|(w, _)| w).sum::<u64>();
         let parts = usize::from(of_element.iter().copied().max()?) + 1;
@@ -101,7 +222,7 @@ impl Plan {
         let greatest_share = greatest as f64 / weight.iter().sum::<u64>() as f64;
 
         let mut delays = vec![vec![None::<Span>; parts]; parts];
-        for (&(from, to), &delay) in &ways {
+        for (&(from, to), &delay) in &network.ways {
             let [from, to] = [from, to].map(|element| usize::from(of_element[element]));
             if from != to {
                 let least = &mut delays[from][to];
@@ -109,11 +230,8 @@ impl Plan {
             }
         }
         let (window, behind) = longest_window(&delays)?;
-        let of_node: Vec<u16> = (0..count(spec.nodes.len())).map(|n| of_element[elements.node(NodeId(n))]).collect();
-        let of_link: Vec<u16> =
-            LinkId::all(spec.links.len()).map(|link| of_element[elements.link(spec, link)]).collect();
-        let of_place = places(spec, routes, &of_node, &of_link);
-        Some(Plan { window, behind, parts, greatest_share, of_node, of_link, of_place })
+        let [of_node, of_link, of_place] = network.places(spec, routes, &of_element);
+        Some(Plan { window, behind, parts, greatest_share, of_element, of_node, of_link, of_place })
     }
 }
 
@@ -144,44 +262,27 @@ fn may_part(spec: &RunSpec, id: FlowId, flow: &FlowSpec) -> bool {
 }
 
 /// By element: its part. `None`: all work is in one place.
-fn spread(
-    mut together: Together,
-    weight: &[u64],
-    ways: &BTreeMap<(usize, usize), Span>,
-    parts: u64,
-) -> Option<Vec<u16>> {
-    let all: u64 = weight.iter().sum();
-    let most = all * (100 + TOLERANCE) / (100 * parts);
-    let mut ordered: Vec<(Span, usize, usize)> = ways.iter().map(|(&(from, to), &delay)| (delay, from, to)).collect();
-    ordered.sort_unstable();
-    for &(_, from, to) in ordered.iter().take_while(|(delay, ..)| delay.is_zero()) {
-        together.unite(from, to);
-    }
-    let mut load = vec![0u64; weight.len()];
-    for (element, weight) in weight.iter().enumerate() {
-        load[together.root(element)] += weight;
-    }
-    for (_, from, to) in ordered {
-        let (a, b) = (together.root(from), together.root(to));
-        if a != b && load[a] + load[b] <= most {
-            together.unite(a, b);
-            load[a.min(b)] = load[a] + load[b];
-        }
-    }
+fn spread(network: &mut Network, parts: u64) -> Option<Vec<u16>> {
+    let all: u64 = network.weight.iter().sum();
+    // Where the network is divided into regions as well, these stay as they are.
+    let before = network.together.clone();
+    let load = network.gather(all * (100 + TOLERANCE) / (100 * parts), |_, _| true);
+    let mut together = std::mem::replace(&mut network.together, before);
+    let elements = network.weight.len();
     let mut order: Vec<(u64, usize)> =
-        (0..weight.len()).filter(|&e| together.root(e) == e && load[e] > 0).map(|e| (load[e], e)).collect();
+        (0..elements).filter(|&e| together.root(e) == e && load[e] > 0).map(|e| (load[e], e)).collect();
     if order.len() < 2 {
         return None;
     }
     order.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut loads = vec![0u64; order.len().min(usize::try_from(parts).ok()?)];
-    let mut part_of = vec![0u16; weight.len()];
+    let mut part_of = vec![0u16; elements];
     for (weight, root) in order {
         let part = (0..loads.len()).min_by_key(|&i| (loads[i], i))?;
         loads[part] += weight;
         part_of[root] = low16(part as u64);
     }
-    Some((0..weight.len()).map(|element| part_of[together.root(element)]).collect())
+    Some((0..elements).map(|element| part_of[together.root(element)]).collect())
 }
 
 /// The longest window that least delays between parts allow, and how far each part is behind. `None`: there is no window at all.
@@ -245,7 +346,32 @@ fn places(spec: &RunSpec, routes: &Routes, of_node: &[u16], of_link: &[u16]) -> 
     of_place
 }
 
+/// Takes links by themselves that are fused with one before them across a border. Returns which.
+pub(super) fn unfuse(of_place: &[u16], links: &mut Links, hops: &mut [Hop]) -> Vec<LinkId> {
+    // By link: what follows it, on some path, is across a border.
+    let mut is_border = vec![false; links.lines.len()];
+    for (pair, of_place) in hops.windows(2).zip(of_place.windows(2)) {
+        if !pair[0].is_end() && of_place[0] != of_place[1] {
+            is_border[pair[0].link().index()] = true;
+        }
+    }
+    links.unfuse(|feeder, link| is_border[feeder.index()] || is_border[link.index()], hops)
+}
+
+/// The places that lead across a border (see [`Hop::across`]).
+pub(super) fn borders(of_place: &[u16], hops: &[Hop]) -> Vec<usize> {
+    let mut places = Vec::new();
+    for (place, of_place) in (1..).zip(of_place.windows(2)) {
+        let before = hops[place - 1];
+        if !before.is_end() && of_place[0] != of_place[1] {
+            places.push(if before.is_fused() { place - 1 } else { place });
+        }
+    }
+    places
+}
+
 /// Sets of elements, each called by its least.
+#[derive(Clone)]
 struct Together(Vec<usize>);
 
 impl Together {

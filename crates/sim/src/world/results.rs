@@ -7,7 +7,7 @@ use airtcp_core::packet::{FlowId, Pool};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
 
-use super::{RunOutput, World};
+use super::{RunOutput, World, in_flight};
 use crate::air::link_totals;
 use crate::link::{LinkTotals, Until};
 use crate::record::{
@@ -41,7 +41,7 @@ impl World {
     pub(super) fn totals(&mut self, before: bool) -> Totals {
         let now = self.now;
         let until = if before { Until::before(now) } else { Until::after(now) };
-        let ahead = self.links.ahead(self.wires.iter(), &self.hops, until);
+        let ahead = self.links.ahead(in_flight(&self.wires, &self.regions), &self.hops, until);
         let links = LinkId::all(self.links.lines.len()).map(|l| match self.air.stats(l, now) {
             Some(stats) => link_totals(&stats),
             None => self.links.totals(l, until, &ahead),
