@@ -383,7 +383,7 @@ impl Receiver {
                 self.duplicate = Some((start, end));
             }
             self.make_room_above();
-            return self.tell_of_hole(now, out);
+            return self.tell_of_hole(now, false, out);
         }
         let fills_hole = !self.out_of_order.is_empty();
         let known = self.rcv_nxt.saturating_sub(start);
@@ -405,6 +405,8 @@ impl Receiver {
             self.rcv_nxt += 1;
             fin_now = true;
         }
+        // It looks before the application has read.
+        let keeps_window = self.keeps_window();
         self.advance_reader(now);
         if !self.in_poll {
             self.right_size(now, p, filled);
@@ -416,7 +418,7 @@ impl Receiver {
             return self.send_ack(now, out);
         }
         if !self.out_of_order.is_empty() && self.compresses() {
-            return self.tell_of_hole(now, out);
+            return self.tell_of_hole(now, keeps_window, out);
         }
         // With a bound on ACKs of its own a receiver is not Linux's.
         let was_pushed = self.config.pushed_acks && self.config.acks_per_rtt == 0 && self.was_pushed(p, segment_len);
@@ -424,7 +426,7 @@ impl Receiver {
         // [RFC5681-3.2-2] [RFC5681-4.2-7]
         let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0 || was_pushed;
         // [RFC5681-4.2-3]
-        if at_once || (self.unacked_segments >= self.config.ack_every && self.keeps_window()) {
+        if at_once || (self.unacked_segments >= self.config.ack_every && (!self.in_poll || keeps_window)) {
             if self.config.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
                 return;
             }
@@ -464,14 +466,12 @@ impl Receiver {
     }
 
     /// Linux 6.12, net/ipv4/tcp_input.c, `__tcp_ack_snd_check`: while the application has not read, the second segment is acknowledged if
-    /// the window need not shrink for that. Reading sends the ACK otherwise.
+    /// the window need not shrink for that. Reading sends the ACK otherwise; above a hole it counts among those that are told at once.
     #[inline]
     fn keeps_window(&self) -> bool {
-        !self.in_poll || {
-            let taken = self.data_end() - self.read + self.out_of_order.bytes();
-            let room = self.buffer.saturating_sub(taken).min(self.window);
-            room >= self.right_edge.saturating_sub(self.last_ack_sent)
-        }
+        let taken = self.data_end() - self.read + self.out_of_order.bytes();
+        let room = self.buffer.saturating_sub(taken).min(self.window);
+        room >= self.right_edge.saturating_sub(self.last_ack_sent)
     }
 
     /// With `acks_per_rtt`: whether the ACK that is due waits for its share of the round trip; then the timer is set.
@@ -522,11 +522,11 @@ impl Receiver {
         }
     }
 
-    /// Data lies above a hole, and the last segment changed that or came twice.
+    /// Data lies above a hole, and the last segment changed that or came twice. `keeps_window`: it filled a part, and see there.
     // [RFC5681-3.2-1] [RFC5681-4.2-6]
-    fn tell_of_hole(&mut self, now: Time, out: &mut Outputs) {
+    fn tell_of_hole(&mut self, now: Time, keeps_window: bool, out: &mut Outputs) {
         let is_due = !self.compresses()
-            || self.rcv_nxt - self.last_ack_sent > u64::from(self.config.mss())
+            || (keeps_window && self.rcv_nxt - self.last_ack_sent > u64::from(self.config.mss()))
             || self.quick_acks > 0;
         let until = match is_due {
             true => None,

@@ -24,7 +24,7 @@ flags! {
         FIN = 16,
         /// Sent while the sender had no more data (delivery-rate samples).
         APP_LIMITED = 32,
-        /// It goes with PSH.
+        /// It is the last of what was handed down at once, or was written.
         PUSH = 64,
     }
 }

@@ -183,15 +183,17 @@ mod tests {
         assert_eq!(s.acks[4..], [(200_400, 10, None), (200_400, 12, None)]);
     }
 
+    /// Nothing of what it lets through has been read when the window is looked at, so that this would shrink. Then the ACK is the first of the
+    /// three. Linux 6.12 in virtual time: after four segments at once two ACKs followed, and then the timer's.
     #[test]
-    fn what_fills_a_part_starts_the_count_of_three_anew() {
+    fn what_fills_a_part_is_the_first_of_three() {
         let mut s = Story::new(100, |_| {});
         // Segments 2 and 6 are missing.
         s.segments(200_000, [3, 4, 5, 7, 8, 9]);
         assert_eq!(s.acks.len(), 3);
         s.segments(200_200, [2, 10, 11, 12, 13, 14]);
         let at_once: Vec<_> = s.acks[3..].iter().map(|a| (a.1, a.2)).collect();
-        assert_eq!(at_once, [(6, Some(9)), (6, Some(10)), (6, Some(11)), (6, Some(12))]);
+        assert_eq!(at_once, [(6, Some(9)), (6, Some(10)), (6, Some(11))]);
     }
 
     #[test]

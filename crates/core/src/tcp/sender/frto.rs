@@ -158,7 +158,7 @@ impl Sender {
         self.board.mark_front_lost();
         self.board.forget_front_retransmission();
         self.path.in_flight = self.in_flight();
-        self.retransmit(now, evidence, out);
+        self.retransmit(now, evidence, false, out);
         self.window.cwnd = self.window.cwnd.min(self.in_flight()).max(1);
     }
 

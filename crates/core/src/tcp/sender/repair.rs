@@ -271,7 +271,7 @@ impl Sender {
                 } else {
                     // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
                     // [RFC5681-3.2-9] [RFC6675-5-7]
-                    self.retransmit(now, evidence, out);
+                    self.retransmit(now, evidence, false, out);
                     self.reduction.on_first_retransmission();
                     self.timers.retransmit = self.timeout_from(now);
                 }
@@ -450,6 +450,6 @@ impl Sender {
         }
         // [RFC6298-5.4-1]
         self.window.cwnd_cnt = 0;
-        self.retransmit(now, evidence, out);
+        self.retransmit(now, evidence, false, out);
     }
 }

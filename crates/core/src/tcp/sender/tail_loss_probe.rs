@@ -99,7 +99,7 @@ impl Sender {
         self.delivery.on_send(now, segment, false);
         let segment = *segment;
         self.note_retransmission(&segment, waited, evidence, out);
-        self.emit(now, &segment, true, out);
+        self.emit(now, &segment, true, self.ends_what_was_written(segment.start, segment.len), out);
     }
 
     /// RFC 8985 section 7.4.2, once an ACK reaches the end of the probe.

@@ -80,11 +80,11 @@ impl Sender {
             }
             // [RFC6675-4-6]
             if retransmit {
-                self.skb.take();
+                let ends_skb = self.skb.take();
                 let in_loss = self.path.state == CaState::Loss;
                 let cause = if in_loss { Cause::TimeoutRepair } else { Cause::Recovery };
                 let evidence = self.first_repair.take().unwrap_or_else(|| self.evidence(cause));
-                self.retransmit(now, evidence, out);
+                self.retransmit(now, evidence, ends_skb, out);
                 continue;
             }
             let outstanding = self.snd_nxt - self.snd_una;
@@ -151,7 +151,7 @@ impl Sender {
     pub(super) fn send_new(&mut self, now: Time, len: u16, ends_skb: bool, out: &mut Outputs) {
         let end = self.snd_nxt + u64::from(len);
         let fin = self.closing && self.config.handshake && end == self.write_end;
-        let push = ends_skb || (end == self.write_end && len > 0 && self.hands_down_several());
+        let push = ends_skb || self.ends_what_was_written(self.snd_nxt, len);
         let mut segment = Segment {
             start: self.snd_nxt,
             len,
@@ -172,7 +172,12 @@ impl Sender {
             self.timers.retransmit = self.timeout_from(now);
         }
         self.board.push(segment);
-        self.emit(now, &segment, false, out);
+        self.emit(now, &segment, false, push, out);
+    }
+
+    /// The application's last byte so far is pushed, too (`tcp_mark_push`).
+    pub(super) fn ends_what_was_written(&self, start: u64, len: u16) -> bool {
+        len > 0 && start + u64::from(len) == self.write_end && self.hands_down_several()
     }
 
     /// For a retransmission by `cause`; to be taken before the window changes.
@@ -180,7 +185,9 @@ impl Sender {
         Evidence { cause, dup_acks: self.acks.duplicates, cwnd: self.window.cwnd }
     }
 
-    pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
+    /// `ends_skb`: as for new data. PSH is set on what is handed down at once, not kept (`__tcp_transmit_skb`, Linux 6.12), so a part that
+    /// leaves alone has none.
+    pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, ends_skb: bool, out: &mut Outputs) {
         let Some((segment, waited)) = self.board.take_retransmission(now) else { return };
         // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent` (net/ipv4/tcp_rate.c, Linux 6.12).
         self.delivery.on_send(now, segment, false);
@@ -198,7 +205,7 @@ impl Sender {
         if let Some(undo) = &mut self.undo {
             undo.on_retransmission(sent_at);
         }
-        self.emit(now, &segment, true, out);
+        self.emit(now, &segment, true, ends_skb || self.ends_what_was_written(segment.start, segment.len), out);
     }
 
     pub(super) fn note_retransmission(
@@ -223,7 +230,7 @@ impl Sender {
         }));
     }
 
-    pub(super) fn emit(&mut self, now: Time, segment: &Segment, is_retransmission: bool, out: &mut Outputs) {
+    pub(super) fn emit(&mut self, now: Time, segment: &Segment, is_repeated: bool, push: bool, out: &mut Outputs) {
         let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
         p.seq = Seq32::from_offset(segment.start);
         p.len = segment.len;
@@ -232,10 +239,10 @@ impl Sender {
         if segment.has(SegFlags::FIN) {
             p.flags |= TcpFlags::FIN;
         }
-        if segment.has(SegFlags::PUSH) {
+        if push {
             p.flags |= TcpFlags::PSH;
         }
-        if self.ecn_ok && segment.len > 0 && !is_retransmission {
+        if self.ecn_ok && segment.len > 0 && !is_repeated {
             p.ecn = if self.config.ect1 { Ecn::Ect1 } else { Ecn::Ect0 };
             if self.send_cwr {
                 p.flags |= TcpFlags::CWR;

@@ -130,3 +130,29 @@ fn a_lost_skb_leaves_again_as_a_whole() {
     let pairs = together(SegmentsAtOnce::Linux);
     assert!(pairs > 5, "{pairs}");
 }
+
+/// Linux 6.12, `__tcp_transmit_skb`: PSH is set on what leaves as one skb of several. A part that is sent again by itself has none, though it
+/// was the end of an skb.
+#[test]
+fn a_segment_that_is_sent_again_alone_has_no_psh() {
+    let c = config("linux-6", |c| c.cc = CcConfig::by_name("bbr").unwrap());
+    let pushed = Rc::new(RefCell::new(Vec::new()));
+    let log = pushed.clone();
+    let mut pair = Pair::same(&c, Span::from_ms(20));
+    pair.rate = Some(DataRate::from_mbps(8));
+    pair.data_fate = Box::new(move |n, p| {
+        log.borrow_mut().push((p.seq.0, p.has(TcpFlags::PSH)));
+        // The end of an skb, by itself.
+        if n >= 200 && n % 61 < 2 && p.has(TcpFlags::PSH) { Fate::Lose } else { Fate::Pass }
+    });
+    let mut pair = pair.start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_secs(8));
+    let (mut ends, mut again) = (std::collections::BTreeMap::new(), Vec::new());
+    for &(seq, push) in pushed.borrow().iter() {
+        match ends.get(&seq) {
+            Some(&was_end) => again.push((was_end, push)),
+            None => _ = ends.insert(seq, push),
+        }
+    }
+    assert!(again.iter().filter(|a| a.0).count() > 10 && again.iter().all(|a| !a.1), "{again:?}");
+}
