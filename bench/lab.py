@@ -1,6 +1,7 @@
 """Real Wi-Fi stacks beside the simulation: goodput, ping, round trip and A-MPDUs of thirty-three scenarios.
 
-Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...] [--offload] [--out FILE] [--page]
+Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...] [--offload | --simulated] [--out FILE]
+       [--page]
 
 Each row is an example with changes: once by `airtcp lab` (tools/uml/build.py --wifi makes its kernel), once by
 `airtcp run`, with the seeds 1 to N each. A quarter of the time does not count. A figure is the mean over seeds, with
@@ -11,6 +12,8 @@ encrypted in the stack alone: the simulation has no ciphers.
 
 With --page the figures go to docs/validation/lab.json, in the place of those rows that were measured, and the table of
 all rows to docs/lab.md; that of the remedy goes to studies/ap-retry-out/stack.md.
+
+--simulated: only the simulated runs, with the seeds and beside the stack's figures that docs/validation/lab.json has.
 
 --offload: one and five stations, up and down, with and without receive offload at the server, or at stations that
 download. In the stack stations are always the same: they acknowledge an A-MPDU about once, whatever the row says.
@@ -181,25 +184,26 @@ def figures(folder: Path, warmup_s: float, down: bool) -> dict[str, float]:
     }
 
 
-def measured(name: str, seed: int, seconds: float, kernel: str) -> dict[str, dict[str, float]]:
-    """One scenario with one seed, in stack and simulation."""
+def measured(name: str, seed: int, seconds: float, kernel: str, known: Json | None = None) -> Json:
+    """One scenario with one seed, in stack and simulation; `known` has what the stack was measured to have."""
     about = SCENARIOS[name]
     example = EXAMPLES / f"{about.example}.toml"
     times = [f"duration={seconds}s", f"warmup={seconds / 4}s"]
     sets = [part for change in [*times, *about.changes] for part in ("--set", change)]
     shared: list[str | Path] = [example, "-q", "--seed", str(seed), *sets]
+    down = set(DOWN) <= set(about.changes)
     with tempfile.TemporaryDirectory() as work:
         stack, simulation = Path(work, "stack"), Path(work, "simulated")
-        subprocess.run([AIRTCP, "lab", *shared, "--kernel", kernel, "--out", stack, *about.options], check=True)
+        if known is None:
+            subprocess.run([AIRTCP, "lab", *shared, "--kernel", kernel, "--out", stack, *about.options], check=True)
+            known = figures(stack, seconds / 4, down)
         subprocess.run([AIRTCP, "run", *shared, "--out", simulation], check=True, stderr=subprocess.DEVNULL)
         # The medium of kernels counts A-MPDUs from the beginning.
         whole = Path(work, "whole")
         cold: list[str | Path] = ["--set", "warmup=0s", "--out", whole]
         subprocess.run([AIRTCP, "run", *shared, *cold], check=True, stderr=subprocess.DEVNULL)
-        down = set(DOWN) <= set(about.changes)
-        found = {which.name: figures(which, seconds / 4, down) for which in (stack, simulation)}
-        found["simulated"] |= {"data": ampdu(whole, down), "acks": ampdu(whole, not down)}
-        return found
+        lengths = {"data": ampdu(whole, down), "acks": ampdu(whole, not down)}
+        return {"stack": known, "simulated": figures(simulation, seconds / 4, down) | lengths}
 
 
 def shown(values: list[float], digits: int) -> str:
@@ -311,21 +315,26 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=20, metavar="S", help="of each run (default: %(default)s)")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="; ".join(SCENARIOS))
-    parser.add_argument("--offload", action="store_true", help="rows of receive offload, with lengths of A-MPDUs")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--offload", action="store_true", help="rows of receive offload, with lengths of A-MPDUs")
+    some.add_argument(
+        "--simulated", action="store_true", help="the stack's figures are those of docs/validation/lab.json"
+    )
     parser.add_argument("--out", type=Path, help="write the figures of each seed as JSON, after each row")
     parser.add_argument("--page", action="store_true", help="put figures and tables where the documentation has them")
     arguments = parser.parse_args()
     rows: list[Json] = []
     limits = OFFLOAD_LIMITS if arguments.offload else LIMITS
+    stacks: dict[str, list[Json | None]] = {}
+    if arguments.simulated:
+        stacks = {
+            row["scenario"]: [run["stack"] for run in row["runs"]] for row in json.loads(DATA.read_text())["rows"]
+        }
     print(head(limits))
     for name in arguments.only or (OFFLOAD_ROWS if arguments.offload else SCENARIOS):
-        seeds = range(1, arguments.seeds + 1)
-        rows.append(
-            {
-                "scenario": name,
-                "runs": [measured(name, seed, arguments.seconds, arguments.kernel) for seed in seeds],
-            }
-        )
+        known = stacks.get(name, [None] * arguments.seeds)
+        runs = [measured(name, n, arguments.seconds, arguments.kernel, stack) for n, stack in enumerate(known, 1)]
+        rows.append({"scenario": name, "runs": runs})
         print(line(rows[-1], limits), flush=True)
         if arguments.out:
             arguments.out.write_text(written(rows))

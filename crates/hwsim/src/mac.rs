@@ -18,6 +18,7 @@
 //! late for that A-MPDU, as in ath9k. A radio waits longer than that before its next PPDU.
 //!
 //! **What the driver took** for different A-MPDUs does not go in one. What goes again joins any, and so does what a tested rate cut off.
+//! So does a frame that the driver took and that did not fit: it waits for the next A-MPDU of its queue (`ath_tx_form_aggr`, `stop:`).
 //!
 //! **Turns**: A-MPDUs go in the order in which the driver took them. Without a word of that: of the receivers with frames that wait, the one
 //! that was not served last, in the order in which their frames came.
@@ -59,7 +60,7 @@ struct Mpdu {
     /// The rates that it was sent at, with the number of tries.
     used: Vec<Stage>,
     was_sent: bool,
-    /// The A-MPDU for which its driver took it is over, or went without it: it joins any.
+    /// The A-MPDU for which its driver took it is over, or went without it, or had no room for it: it joins any.
     joins_any: bool,
 }
 
@@ -348,7 +349,8 @@ impl HwsimMac {
     pub(crate) fn take_in(&mut self, now: Time, radio: RadioId, sent: Sent) -> Ac {
         let ac = sent.header.ac;
         self.radios[radio.index()].name = sent.radio;
-        let mpdu = Mpdu { sent, retries: 0, used: Vec::new(), was_sent: false, joins_any: false };
+        let joins_any = sent.taken_for.is_some_and(|number| number & message::OVER != 0);
+        let mpdu = Mpdu { sent, retries: 0, used: Vec::new(), was_sent: false, joins_any };
         if self.radios[radio.index()].queues[ac.index()].waiting.iter().any(|other| other.is_apart_from(&mpdu)) {
             self.form_ahead(radio, ac);
         }

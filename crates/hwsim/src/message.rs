@@ -16,6 +16,8 @@ pub const FAILED_FCS: u32 = 1 << 3;
 pub const AMPDU: u32 = 1 << 4;
 /// The frame tests a rate (patch 8).
 pub const PROBE: u32 = 1 << 5;
+/// Of [`Sent::taken_for`]: the frame did not fit, and waits for the next A-MPDU of its queue. Numbers of A-MPDUs are even (patch 6).
+pub const OVER: u32 = 1;
 /// Flags that go back with the status of a frame.
 const KEPT: u32 = 3;
 
@@ -85,7 +87,7 @@ pub struct Sent {
     pub flags: u32,
     /// MHz.
     pub frequency: u32,
-    /// The A-MPDU for which the kernel took it from its queue (patch 6).
+    /// The A-MPDU for which the kernel took it from its queue (patch 6); with [`OVER`]: it had no room for it.
     pub taken_for: Option<u32>,
     /// The rates to try; one at least.
     pub series: Vec<Stage>,
@@ -365,10 +367,18 @@ pub(crate) mod tests {
     pub fn taken_for(number: u32, cookie: u64, flags: u32, mcs: u8, frame: &[u8]) -> Vec<u8> {
         let mut message = handed_over(cookie, flags, mcs, frame);
         let mut more = Writer::new(FRAME);
-        more.put(AMPDU_REF, &number.to_ne_bytes());
+        more.put(AMPDU_REF, &(number << 1).to_ne_bytes());
         message.extend_from_slice(&more.end()[HEADS..]);
         let length = u32::try_from(message.len()).unwrap();
         message[..4].copy_from_slice(&length.to_ne_bytes());
+        message
+    }
+
+    /// As [`taken_for`], of a frame that did not fit.
+    pub fn left_over(number: u32, cookie: u64, flags: u32, mcs: u8, frame: &[u8]) -> Vec<u8> {
+        let mut message = taken_for(number, cookie, flags, mcs, frame);
+        let at = message.len() - 4;
+        message[at..].copy_from_slice(&(number << 1 | OVER).to_ne_bytes());
         message
     }
 

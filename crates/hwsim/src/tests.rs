@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::air::Air;
 use crate::frame::address;
 use crate::frame::tests::qos;
-use crate::message::tests::{as_kernel, handed_over, taken_for};
+use crate::message::tests::{as_kernel, handed_over, left_over, taken_for};
 use crate::message::{ACKED, AMPDU, FAILED_FCS, NO_ACK, PROBE};
 
 const AP: RadioId = RadioId(0);
@@ -237,6 +237,29 @@ fn what_a_tested_rate_cut_off_joins_what_is_taken_next() {
     air.run_until(Time::from_ns(1_000_000_000));
     let whole: Vec<_> = told(&mut air).into_iter().filter(|told| told.3 > 0).map(|told| (told.0, told.3)).collect();
     assert_eq!(whole, [(0, 2), (2, 1), (3, 5)]);
+}
+
+#[test]
+fn what_did_not_fit_waits_for_the_next_of_its_queue() {
+    let mut air = air(2, 0.0, |_| {});
+    let mut take = |number, to: u16, sns: std::ops::Range<u16>| {
+        for sn in sns.clone() {
+            let mut frame = qos(0, sn);
+            frame[4..10].copy_from_slice(&address(to));
+            let cookie = u64::from(to * 100 + sn);
+            // The last one did not fit.
+            let message = if sn + 1 == sns.end { left_over } else { taken_for };
+            air.take_in(Time::ZERO, AP, &message(number, cookie, AMPDU, 7, &frame)).unwrap();
+        }
+    };
+    take(1, 1, 0..5);
+    take(2, 2, 0..3);
+    take(3, 1, 5..9);
+    air.run_until(Time::from_ns(1_000_000_000));
+    let whole: Vec<_> = told(&mut air).into_iter().filter(|told| told.3 > 0).map(|told| (told.0, told.3)).collect();
+    assert_eq!(whole[..2], [(100, 4), (200, 2)]);
+    // With it goes what was taken then. The other one waited for its queue's turn, which came last.
+    assert_eq!(whole[2..], [(104, 5), (202, 1)]);
 }
 
 #[test]

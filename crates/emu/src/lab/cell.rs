@@ -69,7 +69,7 @@ pub(crate) struct Radio {
     pub(crate) name: String,
     /// The place of its access point, or its own.
     pub(crate) ap: usize,
-    /// Streams that it may use with a fixed rate.
+    /// Streams that it has.
     pub(crate) streams: u8,
     /// The MCS that it is fixed to.
     pub(crate) mcs: Option<u8>,

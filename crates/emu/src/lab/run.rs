@@ -180,7 +180,6 @@ fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> st
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
     let mut kernels = Vec::new();
-    let card = Card::Radio { from_boot: !cell.band.is_at_5_ghz() };
     for (place, radio) in cell.radios.iter().enumerate() {
         let is_ap = cell.is_ap(place);
         let conf =
@@ -190,6 +189,7 @@ fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> st
             work.join(format!("{place}.sh")),
             script::script(cell, place, security, &init.display().to_string()),
         )?;
+        let card = Card::Radio { from_boot: !cell.band.is_at_5_ghz(), streams: radio.streams };
         kernels.push(Kernel {
             program: guests_plan.kernel.clone(),
             arguments: boot::arguments(work, place, &guests_plan.memory, &init, card),
