@@ -9,6 +9,10 @@
 //! **Turns.** Each station has a deficit of airtime. Who has used more than its share is passed over, and gets a quantum each time.
 //! A station for which nothing waits any more gets it, too, for 100 ms. Who has some left stays first.
 //!
+//! **Who is active.** Airtime counts for 100 ms from when a station came onto the list with packets. It had none before, or a turn left
+//! some (net/mac80211/tx.c, `__ieee80211_schedule_txq`, `ieee80211_txq_set_active`). What comes while it waits does not count. So less than
+//! all airtime is charged where turns come more seldom than every 100 ms.
+//!
 //! **Airtime** is charged when the driver reports it. ath9k reports a PPDU when its hardware is done with it
 //! (drivers/net/wireless/ath/ath9k/xmit.c, `ath_tx_count_airtime`). It reports the duration of the PPDU times its tries, without what
 //! surrounds it. Of what it receives it reports each MPDU as if it came in a PPDU of its own, preamble included (recv.c,
@@ -201,8 +205,10 @@ struct Txq {
     is_listed: bool,
     /// What it may use before it is passed over, ns.
     deficit_ns: i64,
-    /// When something last waited for it; after 100 ms (`ieee80211_sta_keep_active`, HZ / 10) it is of no account.
+    /// When it last came onto the list with packets; 100 ms later (`ieee80211_sta_keep_active`, HZ / 10) it is of no account.
     active: Time,
+    /// That before the turn under way, which holds if the turn leaves nothing.
+    active_before: Time,
     /// It was in the order when turns were last looked at.
     is_in_order: bool,
     /// Estimated airtime of the frames below its queue.
@@ -212,6 +218,13 @@ struct Txq {
 impl Txq {
     fn is_active(&self, now: Time) -> bool {
         now.since(self.active) <= Span::from_ms(100)
+    }
+    /// It waits for a turn: with packets, or to pay back (`ieee80211_txq_keep_active`).
+    fn is_on_list(&self, now: Time) -> bool {
+        self.has_packets() || (self.deficit_ns < 0 && self.is_active(now))
+    }
+    fn has_packets(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.len_packets() > 0)
     }
     /// It is passed over so often; not oftener than until it has something left.
     fn fill_up(&mut self, rounds: i64, quantum: Span) {
@@ -254,6 +267,7 @@ impl TransmitPath for Mac80211 {
             is_listed: false,
             deficit_ns: signed64(self.config.airtime_quantum.as_ns()),
             active: Time::ZERO,
+            active_before: Time::ZERO,
             is_in_order: false,
             pending: Span::ZERO,
         });
@@ -274,7 +288,9 @@ impl TransmitPath for Mac80211 {
     fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         let category = &mut self.categories[ac.index()];
         let txq = &mut category.txqs[receiver.index()];
-        txq.active = now;
+        if self.config.driver != Driver::Ath9k || !txq.is_on_list(now) {
+            txq.active = now;
+        }
         txq.queue.as_mut().expect("open").enqueue(now, id, pool, drops);
         if !txq.is_listed && self.config.driver != Driver::Ath9k {
             txq.is_listed = true;
@@ -329,20 +345,17 @@ impl TransmitPath for Mac80211 {
 
     fn fetch(&mut self, now: Time, ac: Ac, receiver: Receiver, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
         let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
-        txq.active = now;
         let queue = txq.queue.as_mut()?;
-        while queue.len_packets() > 0 {
-            let next = queue.dequeue(now, pool, drops);
-            if next.is_some() {
-                return next;
-            }
+        let mut next = None;
+        while next.is_none() && queue.len_packets() > 0 {
+            next = queue.dequeue(now, pool, drops);
         }
-        None
+        txq.active = if queue.len_packets() > 0 { now } else { txq.active_before };
+        next
     }
 
     fn waits(&self, ac: Ac, receiver: Receiver) -> bool {
-        let queue = &self.categories[ac.index()].txqs[receiver.index()].queue;
-        self.is_pulled() && queue.as_ref().is_some_and(|queue| queue.len_packets() > 0)
+        self.is_pulled() && self.categories[ac.index()].txqs[receiver.index()].has_packets()
     }
 
     /// `__ieee80211_schedule_txq`: by its deficit it goes behind soon enough.
@@ -422,7 +435,11 @@ impl TransmitPath for Mac80211 {
         for before in 0..at {
             txqs[order.receiver(before).index()].fill_up(1, quantum);
         }
-        txqs[order.receiver(at).index()].active = now;
+        let own = &mut txqs[order.receiver(at).index()];
+        own.active_before = own.active;
+        if self.config.driver != Driver::Ath9k || own.has_packets() {
+            own.active = now;
+        }
         Some(Turn { at, then: Then::ThoseBeforeGoBehind })
     }
 }
@@ -430,6 +447,7 @@ impl TransmitPath for Mac80211 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{FlowId, Kind, Packet};
     use crate::rng::Stream;
     use crate::units::DataRate;
 
@@ -496,6 +514,29 @@ mod tests {
         assert_eq!(left_us(&path), [0]);
         path.on_received(Time::ZERO + Span::from_ms(100), Ac::Be, all[0], Span::from_ms(4));
         assert_eq!(left_us(&path), [-4000]);
+    }
+
+    #[test]
+    fn a_station_is_active_from_when_it_comes_onto_the_list() {
+        let (mut path, all) = stations(&[256]);
+        let (mut pool, mut drops) = (Pool::default(), Drops::default());
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        for ms in [10, 60] {
+            // What comes while it waits does not prolong it.
+            let id = pool.insert(Packet::new(FlowId(0), Kind::Udp, 0));
+            path.enqueue(at(ms), Ac::Be, all[0], id, &mut pool, &mut drops);
+        }
+        let hears = |path: &mut Mac80211, ms| {
+            path.on_received(at(ms), Ac::Be, all[0], Span::from_us(100));
+            left_us(path)[0]
+        };
+        assert_eq!((hears(&mut path, 111), hears(&mut path, 110)), (256, 156));
+        // A turn that leaves a packet does, and one that leaves none does not.
+        for ms in [150, 200] {
+            path.turn(at(ms), Ac::Be, &Waiting(&all)).unwrap();
+            assert!(path.fetch(at(ms), Ac::Be, all[0], &mut pool, &mut drops).is_some());
+        }
+        assert_eq!((hears(&mut path, 251), hears(&mut path, 250)), (156, 56));
     }
 
     #[test]
