@@ -16,7 +16,7 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/validation.md"
 DATA = ROOT / "docs/validation"
-CELLS, PATHS = DATA / "cells.json", DATA / "kernel-paths.json"
+CELLS, PATHS, VIRTUAL = DATA / "cells.json", DATA / "kernel-paths.json", DATA / "kernel-virtual.json"
 
 Json = dict[str, Any]
 
@@ -167,7 +167,7 @@ def study(data: Json) -> str:
 
 
 PARTS = {"counted": counted, "listed": listed, "spread": spread, "study": study}
-"""Of `CELLS`; the part `paths` is of `PATHS`, by bench/kernel/compare.py."""
+"""Of `CELLS`; the part `paths` is of `PATHS`, by bench/kernel/compare.py, and `virtual` of `VIRTUAL`, by in_virtual_time.py."""
 
 
 def write(file: pathlib.Path, data: Json, parts: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ import pathlib
 import statistics
 import struct
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 # After this folder, which has a run.py too.
@@ -88,37 +89,49 @@ capture = ["{BACK}"]
 """
 
 
-def capture_times(file: bytes) -> list[float]:
-    """Seconds at which the packets of a pcapng file were captured; one section, little-endian."""
-    times = []
-    per_second: list[float] = []
+def captured(file: bytes) -> Iterator[tuple[str, float, bytes]]:
+    """Interface, seconds and bytes of each packet of a pcapng file; one section, little-endian."""
     at = 0
+    interfaces: list[tuple[str, float]] = []
     while at + 12 <= len(file):
         kind, length = struct.unpack_from("<II", file, at)
         if length < 12 or at + length > len(file):
             raise ValueError(f"block of {length} bytes at {at}: the file has {len(file)}")
         body = file[at + 8 : at + length - 4]
         if kind == 1:
-            per_second.append(1 / resolution(body[8:]))
+            told = options(body[8:])
+            interfaces.append((told.get(2, b"").decode(), resolution(told.get(9))))
         elif kind == 6:
-            interface, high, low = struct.unpack_from("<III", body)
-            times.append((high << 32 | low) / per_second[interface])
+            interface, high, low, kept = struct.unpack_from("<IIII", body)
+            name, tick = interfaces[interface]
+            yield name, (high << 32 | low) / (1 / tick), body[20 : 20 + kept]
         at += length
-    return times
 
 
-def resolution(options: bytes) -> float:
-    """Of an interface's timestamps, in seconds: option if_tsresol, a microsecond without it."""
+def capture_times(file: bytes) -> list[float]:
+    """Seconds at which the packets of a pcapng file were captured."""
+    return [at for _, at, _ in captured(file)]
+
+
+def options(block: bytes) -> dict[int, bytes]:
+    """Of an interface, by their codes."""
+    found = {}
     at = 0
-    while at + 4 <= len(options):
-        code, length = struct.unpack_from("<HH", options, at)
+    while at + 4 <= len(block):
+        code, length = struct.unpack_from("<HH", block, at)
         if code == 0:
             break
-        if code == 9:
-            value = options[at + 4]
-            return 2.0 ** -(value & 127) if value & 128 else 10.0**-value
+        found[code] = block[at + 4 : at + 4 + length]
         at += 4 + (length + 3) // 4 * 4
-    return 1e-6
+    return found
+
+
+def resolution(if_tsresol: bytes | None) -> float:
+    """Of an interface's timestamps, in seconds: a microsecond where the option is missing."""
+    if not if_tsresol:
+        return 1e-6
+    value = if_tsresol[0]
+    return 2.0 ** -(value & 127) if value & 128 else 10.0**-value
 
 
 def figures(cell: Json, out: pathlib.Path) -> dict[str, float]:

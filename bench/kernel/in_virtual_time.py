@@ -1,10 +1,14 @@
-"""A Linux kernel's TCP in virtual time, where nothing is late, beside airtcp: round trips, window and retransmissions.
+"""A Linux kernel's TCP in virtual time, where nothing is late, beside airtcp in the cells of one flow.
 
-Usage: in_virtual_time.py RATE_MBIT RTT_MS BUFFER_PACKETS [--cc NAME] [--loss PART] [--seed N] [--kernel VERSION|FILE]
+    in_virtual_time.py one RATE_MBIT RTT_MS BUFFER_PACKETS [--cc NAME] [--loss PART] [--seed N]
+    in_virtual_time.py cells [--match TEXT]... [--out FILE]   # the recorded table's cells, or those whose name has a TEXT
+    in_virtual_time.py page                                   # writes the tables to docs/validation.md
 
 A program writes as fast as it may for 15 s over one line, and reads TCP_INFO every 10 ms. The kernels of both hosts run
-under `airtcp shell --virtual`, so the line keeps time exactly. Figures count from 3 s on. A router stands between the
-sender and the line: what the line drops, the sender's own queue does not tell it.
+under `airtcp shell --virtual`, so the line keeps time exactly. Figures count from 3 s on and are those of
+bench/kernel/run.py. A router stands between the sender and the line: what the line drops, the sender's own queue does
+not tell it. Cells are kept in docs/validation/kernel-virtual.json as they are done; a run takes up what is missing or
+of another engine. `--kernel` names a version that tools/uml/build.py has built, or a file.
 """
 
 from __future__ import annotations
@@ -15,128 +19,235 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cells
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import compare
+import page
+from airtcp_runs import AIRTCP
+
 from airtcp import _airtcp
 
 Json = dict[str, Any]
-AIRTCP = Path(sys.executable).with_name("airtcp")
 LAST_S, WARMUP_S = 15, 3
+SPARE_S = 0.5
+"""Until samples have been told. The line's figures count these, too, on both sides."""
+PORT = 5001
 
 SEND = """import json, select, socket, struct, sys, time
 s = socket.socket()
 s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[2].encode())
-s.connect((socket.gethostbyname(sys.argv[1]), 5001))
+s.connect((socket.gethostbyname(sys.argv[1]), int(sys.argv[4])))
 s.setblocking(False)
 zero = due = time.monotonic()
-rows, data = [], bytes(65536)
-while (now := time.monotonic()) < zero + float(sys.argv[3]):
-    if now >= due:
+end = zero + float(sys.argv[3])
+rows, data, told = [], bytes(65536), False
+while True:
+    now = time.monotonic()
+    if now >= end and not told:
+        told = True
+        for row in rows:
+            print("row", json.dumps(row))
+        sys.stdout.flush()
+    if now >= due and not told:
         info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
         at = lambda offset: struct.unpack_from("I", info, offset)[0]
         rows.append((round(now - zero, 4), at(68) / 1e3, at(80), at(100), struct.unpack_from("Q", info, 120)[0]))
         due += 0.01
         continue
-    if select.select([], [s], [], max(0, due - now))[1]:
+    if select.select([], [s], [], max(0, due - now) if not told else 1)[1]:
         try:
             s.send(data)
         except BlockingIOError:
             pass
-for row in rows:
-    print("row", json.dumps(row))
-sys.stdout.flush()
 """
+"""Tells its samples, and writes on until it is ended."""
 
-RECEIVE = """import socket
-c, _ = socket.create_server(("", 5001)).accept()
+RECEIVE = """import socket, sys
+c, _ = socket.create_server(("", int(sys.argv[1]))).accept()
 while c.recv(1 << 20):
     pass
 """
 
 BUFFERS = "sysctl -qw net.ipv4.tcp_wmem='4096 16384 33554432' net.ipv4.tcp_rmem='4096 131072 33554432'"
+BY_ONE = "for device in /sys/class/net/e*; do ip link set ${device##*/} gso_max_segs 1; done"
+"""As bench/kernel/run.py has it for cells without segmentation offload."""
 
 
-def scenario(arguments: argparse.Namespace) -> Json:
+def scenario(cell: Json) -> Json:
     host = {"kind": "host", "profile": "linux-6", "receive_offload": "napi"}
     line = {
         "from": "router",
         "to": "server",
-        "rate": f"{arguments.rate:g}Mbit/s",
-        "delay": f"{arguments.rtt / 2:g}ms",
-        "queue": {"name": "fifo", "limit_packets": arguments.buffer},
-        "loss": arguments.loss,
+        "rate": f"{cell['rate_mbit']:g}Mbit/s",
+        "delay": f"{cell['rtt_ms'] / 2:g}ms",
+        "queue": {"name": "fifo", "limit_packets": cell["buffer_packets"]},
+        "loss": cell["loss"],
         "reverse": {"rate": "100Gbit/s", "queue": {"name": "fifo"}, "loss": 0.0},
     }
-    tcp = {"cc": arguments.cc, "send_buffer_max": "32MiB"}
+    tcp = {"send_buffer_max": "32MiB"}
+    if cell["cc"] != "cubic":
+        tcp["cc"] = cell["cc"]
+    if not cell["send_offload"]:
+        tcp["segments_at_once"] = "single"
     return {
-        "duration": f"{LAST_S}s",
+        "duration": f"{LAST_S + SPARE_S}s",
         "warmup": f"{WARMUP_S}s",
-        "seed": arguments.seed,
+        "seed": cell["seed"],
         "nodes": [{"name": "laptop", **host}, {"name": "server", **host}, {"name": "router", "kind": "router"}],
         "links": [line, {"from": "laptop", "to": "router", "rate": "100Gbit/s", "delay": "0s"}],
         "flows": [{"name": "flow", "from": "laptop", "to": "server", "tcp": tcp}],
-        "record": {"interval": "10ms"},
+        "record": {"interval": "10ms", "capture": ["server->router"]},
     }
 
 
-def figures(rtts: list[float], windows: list[float], again: float, acked: float, seconds: float) -> Json:
+FORWARD, BACK = "router->server", "server->router"
+
+
+def of_the_line(out: Path, ack_times: list[float]) -> dict[str, float]:
+    """What a run's folder tells of the line, of the simulation's or of the kernels'."""
+    links = {link["name"]: link for link in json.loads((out / "summary.json").read_text())["links"]}
+    forward, back = links[FORWARD], links[BACK]
+    times = [at for at in ack_times if at >= WARMUP_S]
     return {
+        "queue_packets": forward["queue_mean_packets"],
+        "acks_per_packet": back["arrived_packets"] / max(1, forward["forwarded_packets"] - forward["lost_packets"]),
+        "ack_gap_p50_us": cells.quantile([b - a for a, b in zip(times, times[1:], strict=False)], 0.5) * 1e6,
+    }
+
+
+def of_the_sender(rows: list[list[float]]) -> dict[str, float]:
+    """Rows: seconds, round trip in ms, window, retransmissions, bytes acknowledged."""
+    times, rtts, windows, again, acked = zip(*(row for row in rows if WARMUP_S <= row[0] <= LAST_S), strict=True)
+    return {
+        "goodput_mbit": (acked[-1] - acked[0]) * 8 / (times[-1] - times[0]) / 1e6,
         "rtt_ms": statistics.fmean(rtts),
         "rtt_p95_ms": cells.quantile(rtts, 0.95),
         "cwnd": statistics.fmean(windows),
-        "retransmitted": again,
-        "goodput_mbit": acked * 8 / seconds / 1e6,
+        "retransmitted": again[-1] - again[0],
     }
 
 
-def real(path: Path, arguments: argparse.Namespace, folder: Path) -> Json:
+def ack_times(capture: Path) -> list[float]:
+    """Seconds at which the server sent ACKs: IPv4 without a link's header, from its port."""
+    return [
+        at
+        for interface, at, packet in compare.captured(capture.read_bytes())
+        if interface == "server" and packet[9:10] == b"\x06" and packet[20:22] == PORT.to_bytes(2, "big")
+    ]
+
+
+def real(path: Path, cell: Json, kernel: str, folder: Path) -> dict[str, float]:
     (folder / "send.py").write_text(SEND)
     (folder / "receive.py").write_text(RECEIVE)
-    send = f"{sys.executable} {folder}/send.py server {arguments.cc} {LAST_S}"
-    command: list[str | Path] = [AIRTCP, "shell", path, "--virtual", "--kernel", arguments.kernel]
-    command += ["--for", f"{LAST_S + 2}s", "--on", f"server={BUFFERS}; {sys.executable} {folder}/receive.py"]
-    command += ["--on", f"laptop={BUFFERS}; sleep 0.001; {send}"]
+    send = f"{sys.executable} {folder}/send.py server {cell['cc']} {LAST_S} {PORT}"
+    before = BUFFERS if cell["send_offload"] else f"{BUFFERS}; {BY_ONE}"
+    out = folder / "kernels"
+    command: list[str | Path] = [AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--out", out, "--snaplen", "96"]
+    command += ["--for", f"{LAST_S + SPARE_S}s", "--on", f"server={BUFFERS}; {sys.executable} {folder}/receive.py {PORT}"]
+    command += ["--on", f"laptop={before}; sleep 0.001; {send}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [json.loads(line.split("row ", 1)[1]) for line in done.stdout.splitlines() if "row [" in line]
-    rows = [row for row in rows if row[0] >= WARMUP_S]
-    if done.returncode or not rows:
-        raise SystemExit(f"exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    _, rtts, windows, again, acked = zip(*rows, strict=True)
-    return figures(list(rtts), list(windows), again[-1] - again[0], acked[-1] - acked[0], rows[-1][0] - rows[0][0])
+    if not rows or rows[-1][0] < LAST_S - 0.1:
+        raise RuntimeError(f"exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return of_the_sender(rows) | of_the_line(out, ack_times(out / "capture.pcapng"))
 
 
-def simulated(path: Path, folder: Path) -> Json:
+def simulated(path: Path, folder: Path) -> dict[str, float]:
     import polars as pl
 
-    out = folder / "out"
+    out = folder / "simulated"
     subprocess.run([AIRTCP, "run", path, "--out", out, "-q"], check=True, capture_output=True)
-    series = pl.read_parquet(out / "flow_series.parquet").filter(pl.col("time_s") >= WARMUP_S).sort("time_s")
-    again, acked, times = (series[name].to_list() for name in ("segments_retransmitted", "bytes_acked", "time_s"))
-    rtts, windows = series["srtt_ms"].drop_nulls().to_list(), series["cwnd_segments"].to_list()
-    return figures(rtts, windows, again[-1] - again[0], acked[-1] - acked[0], times[-1] - times[0])
+    series = pl.read_parquet(out / "flow_series.parquet").sort("time_s").drop_nulls("srtt_ms")
+    columns = ("time_s", "srtt_ms", "cwnd_segments", "segments_retransmitted", "bytes_acked")
+    rows = list(zip(*(series[name].to_list() for name in columns), strict=True))
+    return of_the_sender(rows) | of_the_line(out, compare.capture_times((out / "capture.pcapng").read_bytes()))
+
+
+def both(cell: Json, kernel: str) -> tuple[dict[str, float], dict[str, float]]:
+    """airtcp's figures and the kernel's."""
+    with tempfile.TemporaryDirectory(prefix="airtcp-virtual-") as name:
+        folder = Path(name)
+        path = folder / "scenario.toml"
+        path.write_text(_airtcp.Checked.from_json(json.dumps(scenario(cell)), "virtual", []).to_toml())
+        return simulated(path, folder), real(path, cell, kernel, folder)
+
+
+def possible() -> Iterator[Json]:
+    """Of the table's cells those of one flow whose receiver takes packets as they come."""
+    return (cell for cell in cells.cells() if cell["flows"] == 1 and not cell["gro_flush_us"])
+
+
+def row_of(cell: Json, own: dict[str, float], kernel: dict[str, float]) -> Json:
+    off_by = compare.differences(own, kernel)
+    row = {"cell": cells.name(cell), "send_offload": cell["send_offload"]}
+    return row | {k: compare.rounded(v) for k, v in (("airtcp", own), ("kernel", kernel), ("off_by", off_by))}
+
+
+def tables(data: Json) -> str:
+    """What the page says of the cells that were run."""
+    rows = data["rows"]
+    parts = []
+    for title, offload in (("airtcp and the kernel in virtual time", True), ("without segmentation offload", False)):
+        of_these = [r["off_by"] for r in rows if r["send_offload"] == offload]
+        if of_these:
+            parts.append(compare.table(title, of_these))
+    left = [cells.name(c) for c in possible() if cells.name(c) not in {r["cell"] for r in rows}]
+    parts.append(
+        f"{data['peer']}, one run of each cell. {len(rows)} of the {len(rows) + len(left)} cells of one flow were run."
+        f" Not run: {'; '.join(left) or 'none'}."
+    )
+    return "\n\n".join(parts)
+
+
+def run_cells(arguments: argparse.Namespace) -> None:
+    """Runs the kernel where it was not run yet and airtcp in all cells, and keeps each cell as soon as it is done."""
+    out: Path = arguments.out
+    done = {row["cell"]: row for row in json.loads(out.read_text())["rows"]} if out.exists() else {}
+    order = [cells.name(cell) for cell in possible()]
+    for cell in possible():
+        name = cells.name(cell)
+        if arguments.match and not any(text in name for text in arguments.match):
+            continue
+        own, kernel = both(cell, arguments.kernel)
+        done[name] = row_of(cell, own, kernel)
+        print(compare.line(cell, own, kernel, done[name]["off_by"]), flush=True)
+        rows = [done[name] for name in order if name in done]
+        out.write_text(json.dumps({"peer": f"Linux {arguments.kernel}", "rows": rows}, indent=1) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rate", type=float, metavar="RATE_MBIT")
-    parser.add_argument("rtt", type=float, metavar="RTT_MS")
-    parser.add_argument("buffer", type=int, metavar="BUFFER_PACKETS")
-    parser.add_argument("--cc", default="bbr")
-    parser.add_argument("--loss", type=float, default=0.0)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kernel", default="6.12", help="version that tools/uml/build.py has built, or a file")
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    one = kinds.add_parser("one")
+    one.add_argument("rate", type=float, metavar="RATE_MBIT")
+    one.add_argument("rtt", type=float, metavar="RTT_MS")
+    one.add_argument("buffer", type=int, metavar="BUFFER_PACKETS")
+    one.add_argument("--cc", default="bbr")
+    one.add_argument("--loss", type=float, default=0.0)
+    one.add_argument("--seed", type=int, default=1)
+    some = kinds.add_parser("cells")
+    some.add_argument("--match", action="append", help="only cells whose name contains this; can be repeated")
+    some.add_argument("--out", type=Path, default=page.VIRTUAL)
+    kinds.add_parser("page")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        path = folder / "scenario.toml"
-        path.write_text(_airtcp.Checked.from_json(json.dumps(scenario(arguments)), "virtual", []).to_toml())
-        sides = real(path, arguments, folder), simulated(path, folder)
-    for key in sides[0]:
-        print(f"{key:14} kernel {sides[0][key]:10.3f}  airtcp {sides[1][key]:10.3f}")
+    if arguments.kind == "cells":
+        run_cells(arguments)
+    elif arguments.kind == "page":
+        data = json.loads(page.VIRTUAL.read_text())
+        page.write(page.VIRTUAL, data, {"virtual": tables(data)})
+    else:
+        a = arguments
+        cell = cells.make(a.cc, a.rate, a.rtt, 1.0, a.loss, seed=a.seed) | {"buffer_packets": a.buffer}
+        own, kernel = both(cell, a.kernel)
+        for key in kernel:
+            print(f"{key:16} kernel {kernel[key]:10.3f}  airtcp {own[key]:10.3f}")
 
 
 if __name__ == "__main__":
