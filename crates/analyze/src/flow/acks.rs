@@ -16,9 +16,15 @@ const ENOUGH_SAMPLES: u64 = 8;
 /// What one ACK covered.
 #[derive(Default)]
 struct Covered {
-    /// When they were sent: the first and the last that had not been SACKed.
-    oldest_at: Option<Time>,
+    /// When the last was sent that had not been SACKed.
     newest_at: Option<Time>,
+    /// When the first was sent that was sent once: of what the number covers and was not SACKed before, and of what is newly SACKed. And whether
+    /// the number covers something that was sent more than once, or late.
+    acknowledged_once: Option<Time>,
+    sacked_once: Option<Time>,
+    acknowledged_ambiguous: bool,
+    /// When the last repetition of the first covered segment was sent, if the timestamp echo is that one's.
+    echoed: Option<Time>,
     /// When that passed.
     newest_seen: Time,
     /// Something among it was sent more than once, or late.
@@ -40,13 +46,40 @@ impl Covered {
                 self.newest = self.newest.max((s.order, s.last_at));
             }
         }
-        if s.has(Marks::RESENT | Marks::UNSEEN | Marks::LATE) {
+        if is_ambiguous(s) {
             self.ambiguous = true;
         } else if !s.has(Marks::SACKED) {
-            self.oldest_at.get_or_insert(s.last_at);
             (self.newest_at, self.newest_seen) = (Some(s.last_at), s.seen_at);
         }
     }
+
+    fn take_acknowledged(&mut self, s: &Sent, newest_before: u64) {
+        if is_ambiguous(s) {
+            self.acknowledged_ambiguous = true;
+        } else if !s.has(Marks::SACKED) {
+            self.acknowledged_once.get_or_insert(s.last_at);
+        }
+        self.take(s, newest_before);
+    }
+
+    fn take_sacked(&mut self, s: &Sent, newest_before: u64) {
+        if !is_ambiguous(s) {
+            // The newest block comes first.
+            self.sacked_once = Some(self.sacked_once.map_or(s.last_at, |first| first.min(s.last_at)));
+        }
+        self.take(s, newest_before);
+    }
+
+    /// When that was sent whose round trip counts for the sender's timeout. Linux since 3.12 (net/ipv4/tcp_input.c, `tcp_ack_update_rtt`) falls
+    /// back to what is SACKed where the number covers nothing, or something that was sent again, and from that to the timestamp.
+    fn timed_from(&self) -> Option<Time> {
+        self.acknowledged_once.filter(|_| !self.acknowledged_ambiguous).or(self.sacked_once).or(self.echoed)
+    }
+}
+
+/// Its round trip cannot be known: it was sent more than once, or passed late or not at all.
+fn is_ambiguous(s: &Sent) -> bool {
+    s.has(Marks::RESENT | Marks::UNSEEN | Marks::LATE)
 }
 
 impl Flow {
@@ -88,10 +121,7 @@ impl Flow {
             self.far.sample(far);
             self.rtt_points.offer(at.limits.points, || (at.seen, far, rtt));
         }
-        if advanced
-            && !covered.ambiguous
-            && let Some(sent) = covered.oldest_at
-        {
+        if let Some(sent) = covered.timed_from() {
             self.rtt.smooth(at.now.since(sent));
         }
         self.note_delivered(at, covered.newest);
@@ -140,11 +170,11 @@ impl Flow {
         self.see_up_to(at, ack);
         let front = self.history.front().copied();
         if let Some(front) = front {
-            self.look_for_spurious(at, p, &front);
+            self.look_for_spurious(at, p, &front, covered);
         }
         let newest_before = self.newest_delivered.order;
         self.history.acknowledge(ack, |s| {
-            covered.take(s, newest_before);
+            covered.take_acknowledged(s, newest_before);
             if s.has(Marks::UNSEEN) {
                 covered.missed_bytes += s.len();
             }
@@ -191,7 +221,7 @@ impl Flow {
     }
 
     /// RFC 3522 (Eifel), and its sibling without timestamps: the ACK answers the original.
-    fn look_for_spurious(&mut self, at: &Passing, p: &Segment, front: &Sent) {
+    fn look_for_spurious(&mut self, at: &Passing, p: &Segment, front: &Sent, covered: &mut Covered) {
         if !front.has(Marks::RESENT) {
             return;
         }
@@ -206,7 +236,7 @@ impl Flow {
                     }
                 } else if echo == front.last_stamp {
                     // Karn's problem does not arise with timestamps (RFC 7323 section 4).
-                    self.rtt.smooth(at.now.since(front.last_at));
+                    covered.echoed = Some(front.last_at);
                 }
                 return;
             }
@@ -253,7 +283,7 @@ impl Flow {
             let before = self.blocks.iter().find(|b| b.0 == start && b.1 <= end && b.1 > start).map_or(start, |b| b.1);
             let newest_before = self.newest_delivered.order;
             self.history.sack(before, end, |s| {
-                covered.take(&Sent { marks: s.marks.without(Marks::SACKED), ..*s }, newest_before)
+                covered.take_sacked(&Sent { marks: s.marks.without(Marks::SACKED), ..*s }, newest_before)
             });
         }
         self.blocks = known;
@@ -356,5 +386,44 @@ impl Flow {
             min_rtt: self.rtt.min().map_or(Span::MAX, |rtt| rtt + at.near),
         };
         self.what_if.judge(at.now, mss, &hole, self.rtt.srtt() + at.near);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(order: u64, ms: u64, marks: Marks) -> Sent {
+        let at = Time::ZERO + Span::from_ms(ms);
+        let (start, end) = (1000 * order, 1000 * order + 1000);
+        Sent { start, end, last_at: at, seen_at: at, order, first_stamp: 0, last_stamp: 0, row: NONE, ip_id: 0, marks }
+    }
+
+    fn at(ms: u64) -> Option<Time> {
+        Some(Time::ZERO + Span::from_ms(ms))
+    }
+
+    /// Linux 6.12, net/ipv4/tcp_input.c: `sack_rtt_us` stands in where nothing was acknowledged, or something that was sent again.
+    #[test]
+    fn what_is_sacked_is_timed_where_the_number_tells_nothing() {
+        let mut covered = Covered::default();
+        covered.take_sacked(&sent(5, 50, Marks::NONE), 0);
+        covered.take_sacked(&sent(3, 30, Marks::NONE), 0);
+        covered.take_sacked(&sent(2, 20, Marks::RESENT), 0);
+        assert_eq!(covered.timed_from(), at(30), "the oldest that was sent once, whatever the order of the blocks");
+        covered.take_acknowledged(&sent(1, 10, Marks::NONE), 0);
+        assert_eq!(covered.timed_from(), at(10));
+        covered.take_acknowledged(&sent(0, 5, Marks::RESENT), 0);
+        assert_eq!(covered.timed_from(), at(30));
+    }
+
+    #[test]
+    fn a_timestamp_comes_last_and_what_was_sacked_before_does_not_count() {
+        let mut covered = Covered { echoed: at(40), ..Covered::default() };
+        covered.take_acknowledged(&sent(0, 5, Marks::RESENT), 0);
+        covered.take_acknowledged(&sent(1, 10, Marks::SACKED), 0);
+        assert_eq!(covered.timed_from(), at(40));
+        covered.take_sacked(&sent(3, 30, Marks::NONE), 0);
+        assert_eq!(covered.timed_from(), at(30));
     }
 }
