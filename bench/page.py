@@ -167,7 +167,7 @@ def study(data: Json) -> str:
 
 
 PARTS = {"counted": counted, "listed": listed, "spread": spread, "study": study}
-"""Of `CELLS`; the part `paths` is of `PATHS`, by bench/kernel/compare.py, and `virtual` of `VIRTUAL`, by in_virtual_time.py."""
+"""Of `CELLS`; `paths` is of `PATHS`, by bench/kernel/compare.py, `virtual` of `VIRTUAL`, by in_virtual_time.py."""
 
 
 def write(file: pathlib.Path, data: Json, parts: dict[str, str]) -> None:

@@ -1,19 +1,20 @@
 """A Linux kernel's TCP in virtual time, where nothing is late, beside airtcp in the cells of one flow.
 
     in_virtual_time.py one RATE_MBIT RTT_MS BUFFER_PACKETS [--cc NAME] [--loss PART] [--seed N]
-    in_virtual_time.py cells [--match TEXT]... [--out FILE]   # the recorded table's cells, or those whose name has a TEXT
-    in_virtual_time.py page                                   # writes the tables to docs/validation.md
+    in_virtual_time.py cells [--match TEXT]... [--again]   # the recorded table's, or those whose name has a TEXT
+    in_virtual_time.py page                                # writes the tables to docs/validation.md
 
 A program writes as fast as it may for 15 s over one line, and reads TCP_INFO every 10 ms. The kernels of both hosts run
 under `airtcp shell --virtual`, so the line keeps time exactly. Figures count from 3 s on and are those of
 bench/kernel/run.py. A router stands between the sender and the line: what the line drops, the sender's own queue does
-not tell it. Cells are kept in docs/validation/kernel-virtual.json as they are done; a run takes up what is missing or
-of another engine. `--kernel` names a version that tools/uml/build.py has built, or a file.
+not tell it. Cells are kept in docs/validation/kernel-virtual.json as they are done. There the kernel is run once, or
+`--again`, and airtcp each time. `--kernel` names a version that tools/uml/build.py has built, or a file.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -117,7 +118,7 @@ def of_the_line(out: Path, ack_times: list[float]) -> dict[str, float]:
     return {
         "queue_packets": forward["queue_mean_packets"],
         "acks_per_packet": back["arrived_packets"] / max(1, forward["forwarded_packets"] - forward["lost_packets"]),
-        "ack_gap_p50_us": cells.quantile([b - a for a, b in zip(times, times[1:], strict=False)], 0.5) * 1e6,
+        "ack_gap_p50_us": cells.quantile([b - a for a, b in itertools.pairwise(times)], 0.5) * 1e6,
     }
 
 
@@ -148,8 +149,9 @@ def real(path: Path, cell: Json, kernel: str, folder: Path) -> dict[str, float]:
     send = f"{sys.executable} {folder}/send.py server {cell['cc']} {LAST_S} {PORT}"
     before = BUFFERS if cell["send_offload"] else f"{BUFFERS}; {BY_ONE}"
     out = folder / "kernels"
-    command: list[str | Path] = [AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--out", out, "--snaplen", "96"]
-    command += ["--for", f"{LAST_S + SPARE_S}s", "--on", f"server={BUFFERS}; {sys.executable} {folder}/receive.py {PORT}"]
+    receive = f"{BUFFERS}; {sys.executable} {folder}/receive.py {PORT}"
+    command: list[str | Path] = [AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--out", out]
+    command += ["--snaplen", "96", "--for", f"{LAST_S + SPARE_S}s", "--on", f"server={receive}"]
     command += ["--on", f"laptop={before}; sleep 0.001; {send}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [json.loads(line.split("row ", 1)[1]) for line in done.stdout.splitlines() if "row [" in line]
@@ -169,13 +171,13 @@ def simulated(path: Path, folder: Path) -> dict[str, float]:
     return of_the_sender(rows) | of_the_line(out, compare.capture_times((out / "capture.pcapng").read_bytes()))
 
 
-def both(cell: Json, kernel: str) -> tuple[dict[str, float], dict[str, float]]:
-    """airtcp's figures and the kernel's."""
+def both(cell: Json, kernel: str, known: dict[str, float] | None = None) -> tuple[dict[str, float], dict[str, float]]:
+    """airtcp's figures and the kernel's, which are not run again where they are known."""
     with tempfile.TemporaryDirectory(prefix="airtcp-virtual-") as name:
         folder = Path(name)
         path = folder / "scenario.toml"
         path.write_text(_airtcp.Checked.from_json(json.dumps(scenario(cell)), "virtual", []).to_toml())
-        return simulated(path, folder), real(path, cell, kernel, folder)
+        return simulated(path, folder), known or real(path, cell, kernel, folder)
 
 
 def possible() -> Iterator[Json]:
@@ -214,7 +216,8 @@ def run_cells(arguments: argparse.Namespace) -> None:
         name = cells.name(cell)
         if arguments.match and not any(text in name for text in arguments.match):
             continue
-        own, kernel = both(cell, arguments.kernel)
+        known = None if arguments.again else done.get(name, {}).get("kernel")
+        own, kernel = both(cell, arguments.kernel, known)
         done[name] = row_of(cell, own, kernel)
         print(compare.line(cell, own, kernel, done[name]["off_by"]), flush=True)
         rows = [done[name] for name in order if name in done]
@@ -234,6 +237,7 @@ def main() -> None:
     one.add_argument("--seed", type=int, default=1)
     some = kinds.add_parser("cells")
     some.add_argument("--match", action="append", help="only cells whose name contains this; can be repeated")
+    some.add_argument("--again", action="store_true", help="run the kernel where it was run before, too")
     some.add_argument("--out", type=Path, default=page.VIRTUAL)
     kinds.add_parser("page")
     arguments = parser.parse_args()
