@@ -23,7 +23,7 @@ import airtcp
 ROOT = Path(__file__).resolve().parents[1]
 # This folder first: bench has a run.py too.
 sys.path[:0] = [str(ROOT / "bench/kernel")]
-cells, compare, run = (importlib.import_module(name) for name in ("cells", "compare", "run"))
+cells, compare, run, virtual = map(importlib.import_module, ("cells", "compare", "run", "in_virtual_time"))
 
 IN_TIME = {"n": 1000, "mean_us": 20.0, "max_us": 900.0, "over_200us": 4, "over_1ms": 0, "over_5ms": 0}
 SAMPLE = {"notsent_bytes": 50_000}
@@ -158,6 +158,67 @@ def test_times_of_a_capture_are_read_in_its_resolution() -> None:
     assert compare.capture_times(file) == [pytest.approx(5.0), pytest.approx(0.25)]
     with pytest.raises(ValueError, match="the file has"):
         compare.capture_times(file[:-4])
+
+
+def test_packets_of_a_capture_come_with_their_interface() -> None:
+    named = block(1, struct.pack("<HHI", 101, 0, 65535) + struct.pack("<HH8sI", 2, 6, b"server", 0))
+    ack = bytearray(40)
+    ack[0], ack[9], ack[20:22] = 0x45, 6, virtual.PORT.to_bytes(2, "big")
+    data = bytes(ack[:20] + ack[22:24] + ack[20:22] + ack[24:])
+
+    def packet(interface: int, ticks: int, body: bytes) -> bytes:
+        return block(6, struct.pack("<IIIII", interface, 0, ticks, len(body), len(body)) + body)
+
+    file = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, struct.pack("<HHI", 101, 0, 65535))
+    file += named + packet(0, 1_000_000, bytes(ack)) + packet(1, 2_000_000, bytes(ack)) + packet(1, 3_000_000, data)
+    assert [(name, at, body == ack) for name, at, body in compare.captured(file)] == [
+        ("", 1.0, True), ("server", 2.0, True), ("server", 3.0, False),
+    ]  # fmt: skip
+    capture = Path("capture.pcapng")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "read_bytes", lambda _: file)
+        assert virtual.ack_times(capture) == [2.0], "sent by the server, and seen there"
+
+
+def test_cells_in_virtual_time_are_those_of_one_flow_and_each_is_a_scenario() -> None:
+    possible = list(virtual.possible())
+    names = [cells.name(cell) for cell in possible]
+    assert len(set(names)) == len(names) == 69
+    assert not any("x " in name or "GRO" in name for name in names)
+    for cell in possible:
+        text = json.dumps(virtual.scenario(cell))
+        checked = tomllib.loads(virtual._airtcp.Checked.from_json(text, "virtual", []).to_toml())
+        assert checked["links"][0]["queue"]["limit_packets"] == cell["buffer_packets"]
+        assert checked["links"][0]["loss"] == cell["loss"]
+
+
+def test_figures_of_a_sender_are_of_the_time_that_counts() -> None:
+    rows = [[2.9, 90.0, 99, 7, 0], [3.0, 10.0, 4, 8, 1_000_000], [9.0, 20.0, 6, 9, 2_000_000], [15.2, 90.0, 99, 99, 0]]
+    figures = virtual.of_the_sender(rows)
+    wanted = {"goodput_mbit": 8 / 6, "rtt_ms": 15.0, "rtt_p95_ms": 20.0, "cwnd": 5.0, "retransmitted": 1}
+    assert figures == pytest.approx(wanted)
+
+
+def test_the_kernel_is_run_once_and_airtcp_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = dict.fromkeys((f.key for f in cells.FIGURES), 100.0)
+    runs: list[str] = []
+    own = [figures, figures | {"cwnd": 120.0}]
+
+    def ran(name: str, figures: list[Any]) -> Any:
+        runs.append(name)
+        return figures[runs.count(name) - 1]
+
+    monkeypatch.setattr(virtual, "simulated", lambda *_: ran("airtcp", own))
+    monkeypatch.setattr(virtual, "real", lambda *_: ran("kernel", [figures]))
+    out = tmp_path / "virtual.json"
+    monkeypatch.setattr(sys, "argv", ["", "cells", "--match", "reno 5 Mbit/s 100 ms 2 BDP", "--out", str(out)])
+    virtual.main()
+    virtual.main()
+    data = json.loads(out.read_text())
+    assert sorted(runs) == ["airtcp", "airtcp", "kernel"]
+    assert [(row["off_by"]["cwnd"], row["off_by"]["rtt_ms"]) for row in data["rows"]] == [(0.2, 0.0)]
+    text = virtual.tables(data)
+    assert "Linux 6.12, one run of each cell. 1 of the 69 cells of one flow were run. Not run: cubic 5 Mbit/s" in text
 
 
 def pathemu(tmp_path: Path) -> Path:

@@ -212,9 +212,12 @@ def run_cells(arguments: argparse.Namespace) -> None:
     out: Path = arguments.out
     done = {row["cell"]: row for row in json.loads(out.read_text())["rows"]} if out.exists() else {}
     order = [cells.name(cell) for cell in possible()]
+    wanted = [name for name in order if not arguments.match or any(text in name for text in arguments.match)]
+    if not wanted:
+        raise SystemExit(f"no cell of one flow has {' or '.join(map(repr, arguments.match))} in its name")
     for cell in possible():
         name = cells.name(cell)
-        if arguments.match and not any(text in name for text in arguments.match):
+        if name not in wanted:
             continue
         known = None if arguments.again else done.get(name, {}).get("kernel")
         own, kernel = both(cell, arguments.kernel, known)
