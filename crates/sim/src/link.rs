@@ -106,6 +106,8 @@ pub(crate) struct Cold {
     loss: f64,
     loss_rng: Rng,
     hold: Option<Box<Hold>>,
+    /// Packets are lost on the line, or held back.
+    is_rough: bool,
     /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
     /// when next looked at. On a fused link: as of the arrival of the last packet that waited.
     waiting: Ring<(Time, u16)>,
@@ -236,13 +238,13 @@ impl Links {
             let capture = capture.contains(&id);
             let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, None);
             let mut kind = LineKind::Plain;
+            let is_rough = spec.loss.get() > 0.0 || spec.reorder.probability.get() > 0.0;
             match &spec.queue {
                 _ if spec.air.is_some() => kind = LineKind::Air,
                 // When the line will be free depends on when a packet starts: a trace goes with a queue of its own.
                 QueueConfig::Fifo(fifo) if !capture && spec.rate_trace.is_none() => {
                     limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
                     limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
-                    let is_rough = spec.loss.get() > 0.0 || spec.reorder.probability.get() > 0.0;
                     if limit_packets != usize::MAX || limit_bytes != u64::MAX || is_rough {
                         kind = LineKind::Limited;
                     }
@@ -284,6 +286,7 @@ impl Links {
                 loss: spec.loss.get(),
                 loss_rng: stream(seed, i as u64, Purpose::LinkLoss),
                 hold: Hold::new(&spec.reorder, seed, id),
+                is_rough,
                 waiting: Ring::default(),
                 waiting_bytes: 0,
                 queued,
@@ -398,6 +401,13 @@ impl Links {
             line.transmit(now, size, || self.cold[link.index()].rate);
             let lane = line.lane.next_if(size <= SMALL);
             return Accepted::Arrives { time: line.arrival(), lane };
+        }
+        if line.kind == LineKind::Limited && line.free_at <= now {
+            let cold = &self.cold[link.index()];
+            if cold.waiting.len() == 0 && !cold.is_rough && !cold.is_full_for(size) {
+                line.transmit(now, size, || cold.rate);
+                return Accepted::Arrives { time: line.arrival(), lane: line.lane };
+            }
         }
         if line.kind == LineKind::Air {
             return Accepted::Air;
@@ -596,8 +606,13 @@ impl Line {
     }
 
     /// What becomes of the packet that was transmitted last.
-    #[inline]
+    #[inline(always)]
     fn send_off(&self, cold: &mut Cold, lane: Lane) -> Accepted {
+        if cold.is_rough { self.send_off_roughly(cold, lane) } else { Accepted::Arrives { time: self.arrival(), lane } }
+    }
+
+    #[inline(never)]
+    fn send_off_roughly(&self, cold: &mut Cold, lane: Lane) -> Accepted {
         if cold.loss > 0.0 && cold.is_lost() {
             return Accepted::Lost(self.free_at);
         }
@@ -674,6 +689,7 @@ fn departs_first(seed: u64, link: LinkId, now: Time) -> bool {
 }
 
 impl Cold {
+    #[inline]
     fn is_full_for(&self, size: u16) -> bool {
         self.waiting.len() >= self.limit_packets || self.waiting_bytes + u64::from(size) > self.limit_bytes
     }

@@ -32,7 +32,7 @@ impl<T: Copy> Ring<T> {
     pub(crate) fn back(&self) -> Option<&T> {
         self.len.checked_sub(1).map(|last| self.at(last))
     }
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_back(&mut self, element: T) {
         if self.len == self.buffer.len() {
             self.grow(element);
