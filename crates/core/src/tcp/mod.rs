@@ -115,5 +115,5 @@ fn timestamp(now: Time, config: &TcpConfig) -> u32 {
 }
 
 fn timestamp_at(now: Time, tick: Span) -> u32 {
-    low32(now.as_ns() / tick.as_ns().max(1) + 1).max(1)
+    low32(now.since(Time::ZERO).ticks(tick.max(Span::from_ns(1))) + 1).max(1)
 }

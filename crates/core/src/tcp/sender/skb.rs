@@ -132,18 +132,17 @@ impl Sender {
         let room = cwnd.saturating_sub(self.path.in_flight);
         // `tcp_cwnd_test`: two skbs at least are to fill the window.
         let quota = (cwnd / 2).max(1).min(room).min(most);
-        // It was written into skbs of this many; one that is too short for the quota takes from the next (`tcp_grow_skb`).
-        let full = (GSO_MAX_BYTES / mss).max(1);
-        let behind = self.snd_nxt.saturating_sub(1) / mss % full;
-        let queued = ((full - behind).max(u64::from(quota)) * mss).min(unsent);
         let send_window = self.send_window.saturating_sub(outstanding);
-        if queued > mss && send_window >= mss {
-            let congestion_window = u64::from(room) * mss;
-            let allowed = congestion_window.min(send_window);
-            let is_enough = allowed >= u64::from(most) * mss
-                || (queued < unsent && allowed >= queued)
-                || self.goes_now(now, allowed);
-            if !is_enough {
+        let congestion_window = u64::from(room) * mss;
+        let allowed = congestion_window.min(send_window);
+        let may_wait = send_window >= mss && allowed < u64::from(most) * mss && !self.goes_now(now, allowed);
+        if may_wait {
+            // It was written into skbs of this many; one that is too short for the quota takes from the next (`tcp_grow_skb`).
+            let full = (GSO_MAX_BYTES / mss).max(1);
+            let behind = self.snd_nxt.saturating_sub(1) / mss % full;
+            let queued = ((full - behind).max(u64::from(quota)) * mss).min(unsent);
+            let is_enough = queued < unsent && allowed >= queued;
+            if queued > mss && !is_enough {
                 if congestion_window < send_window {
                     if congestion_window <= queued {
                         return Err(Leaves::Later { for_window: true });
