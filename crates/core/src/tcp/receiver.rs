@@ -457,6 +457,7 @@ impl Receiver {
 
     /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_measure_rcv_mss` and net/ipv4/tcp.c, `__tcp_cleanup_rbuf`: the peer seems to have
     /// nothing more for now, and the application has read everything.
+    #[inline]
     fn was_pushed(&mut self, p: &Packet, segment_len: u16) -> bool {
         let small = segment_len < self.full_segment;
         self.full_segment = self.full_segment.max(segment_len);

@@ -62,6 +62,7 @@ impl Sender {
     }
 
     /// What was known before, and what the header says of the peer.
+    #[inline(always)]
     fn begin_ack(&mut self, now: Time, p: &Packet, number: u64) -> Ack {
         if p.has(TcpFlags::FIN) {
             self.peer_fin = true;
