@@ -128,7 +128,7 @@ mod deadlines {
     #[divan::bench(args = COMPONENTS)]
     fn winner_tree(bencher: Bencher, n: usize) {
         let delays = delays();
-        let mut tree = Timeline::new(n);
+        let mut tree = Timeline::new(n, 0..0);
         (0..n).for_each(|i| tree.set(Component(i as u32), Time::from_ns(delays[i % delays.len()])));
         bencher.counter(ItemsCount::new(STEPS)).bench_local(|| {
             for i in 0..STEPS {

@@ -218,7 +218,7 @@ impl World {
             flows.len(),
             roamers.count(),
         );
-        let mut timeline = Timeline::new(components.count());
+        let mut timeline = Timeline::new(components.count(), components.interfaces());
         for (q, queued) in (0..).map(QueueId).zip(&links.queued) {
             if has_link(queued.link) {
                 timeline.set(components.queue(q), queued.deadline(Time::NEVER));
@@ -553,11 +553,15 @@ impl World {
             self.ledger.delivered_forward.add(size);
         }
         if let Some(interface) = self.interfaces.of(id_of_flow.0, is_reverse) {
-            let packet = self.pool.remove(id);
-            return self.enter_interface(interface, &packet);
+            self.ledger.taken_by_interfaces.add(size);
+            if !self.enter_interface(interface, id) {
+                self.pool.remove(id);
+                return;
+            }
+            self.ledger.handed_up.add(size);
         }
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
+        flow.ends.on_packet(self.now, &self.pool[id], &mut self.out, &mut self.log);
         self.pool.remove(id);
         self.after_delivery(id_of_flow, is_reverse);
     }
@@ -599,31 +603,31 @@ impl World {
         }
         let path_start = self.flows[flow.0 as usize].path_start;
         for i in 0..self.out.packets.len() {
-            let packet = self.out.packets[i];
-            let size = packet.size;
+            let packet = &self.out.packets[i];
+            let (size, is_reverse) = (packet.size, packet.is_reverse());
             self.ledger.sent.add(size);
             #[cfg(test)]
             if let Some(sent) = &mut self.sent {
-                sent.push((self.now, packet));
+                sent.push((self.now, *packet));
             }
-            let id = self.pool.insert(packet);
-            if let Some(processor) = self.processors.of(flow.0, !packet.is_reverse()) {
+            let id = self.pool.insert(*packet);
+            if let Some(processor) = self.processors.of(flow.0, !is_reverse) {
                 self.enter_processor(processor, id, Way::Down);
                 continue;
             }
-            self.leave_host(id, &packet, path_start);
+            self.leave_host(id, flow, size, is_reverse, path_start);
         }
         self.out.packets.clear();
     }
 
     /// A packet of a simulated end goes through its host's interface to the first link of its path.
     #[inline(always)]
-    fn leave_host(&mut self, id: PacketId, packet: &Packet, path_start: [Place; 2]) {
-        if let Some(interface) = self.interfaces.of(packet.flow.0, !packet.is_reverse()) {
-            self.interfaces.all[interface.index()].on_sent(packet.size);
+    fn leave_host(&mut self, id: PacketId, flow: FlowId, size: u16, is_reverse: bool, path_start: [Place; 2]) {
+        if let Some(interface) = self.interfaces.of(flow.0, !is_reverse) {
+            self.interfaces.all[interface.index()].on_sent(size);
         }
-        let place = path_start[usize::from(packet.is_reverse())];
-        self.forward(self.hops[place.index()].link(), id, place, packet.size);
+        let place = path_start[usize::from(is_reverse)];
+        self.forward(self.hops[place.index()].link(), id, place, size);
     }
 
     #[inline(never)]

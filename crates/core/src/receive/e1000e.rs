@@ -84,6 +84,7 @@ struct Side {
 }
 
 impl Side {
+    #[inline]
     fn count(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes = self.bytes.saturating_add(bytes + ETHERNET_HEADER);

@@ -78,6 +78,18 @@ policies! {
     }
 }
 
+/// Calls what is generic over the policy with the one that there is: compiled for each by itself, as it happens to every packet.
+macro_rules! with_policy {
+    ($any:expr, $policy:ident => $call:expr) => {
+        match $any {
+            AnyReceiveOffload::Off($policy) => $call,
+            AnyReceiveOffload::Napi($policy) => $call,
+            AnyReceiveOffload::E1000e($policy) => $call,
+            AnyReceiveOffload::Igb($policy) => $call,
+        }
+    };
+}
+
 impl ReceiveOffloadConfig {
     /// Each packet goes up by itself, and no interface is needed.
     pub fn is_off(&self) -> bool {
@@ -85,10 +97,17 @@ impl ReceiveOffloadConfig {
     }
 }
 
-/// The receiving side of a host's network interface.
+/// The receiving side of a host's network interface: two cache lines.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Interface {
     policy: AnyReceiveOffload,
+    state: State,
+}
+
+/// What an interface has besides its policy.
+#[derive(Debug)]
+struct State {
     ring: Vec<Packet>,
     gro: Gro,
     poll_at: Time,
@@ -102,125 +121,147 @@ impl Interface {
     pub fn new(config: &ReceiveOffloadConfig) -> Interface {
         Interface {
             policy: config.build(&()),
-            ring: Vec::new(),
-            gro: Gro::default(),
-            poll_at: Time::NEVER,
-            by_interrupt: false,
-            masked: false,
+            state: State {
+                ring: Vec::new(),
+                gro: Gro::default(),
+                poll_at: Time::NEVER,
+                by_interrupt: false,
+                masked: false,
+            },
         }
     }
 
     /// When [`Self::poll`] is to be called.
     #[inline]
     pub fn deadline(&self) -> Time {
-        self.poll_at
+        self.state.poll_at
     }
 
     /// Loads what [`Self::pass`] needs and changes nothing.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.ring.len(), self.gro.is_empty(), self.poll_at));
+        std::hint::black_box((self.state.ring.len(), self.state.gro.is_empty(), self.state.poll_at));
     }
 
     /// Segments and packets on their way up, in the ring or held for others to join, and their bytes at the IP layer.
     pub fn waiting(&self) -> (u64, u64) {
-        let ring = self.ring.iter().map(|p| (1, u64::from(p.size)));
-        let held = self.gro.held().map(|merged| (u64::from(merged.segments), merged.bytes()));
+        let ring = self.state.ring.iter().map(|p| (1, u64::from(p.size)));
+        let held = self.state.gro.held().map(|merged| (u64::from(merged.segments), merged.bytes()));
         ring.chain(held).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// A packet came from the line.
     #[inline]
     pub fn on_packet(&mut self, now: Time, packet: &Packet) {
-        self.policy.on_received(u32::from(packet.size));
-        self.ring.push(*packet);
-        if !self.masked && !self.by_interrupt {
-            let at = self.policy.interrupt_at(now);
-            if at <= self.poll_at {
-                (self.poll_at, self.by_interrupt) = (at, true);
-            }
-        }
+        with_policy!(&mut self.policy, p => self.state.on_packet(p, now, packet));
     }
 
     /// As [`Self::on_packet`] where the host polls at once whatever is due: whether the packet goes up as it is, alone.
     /// Neither the ring nor what is held is touched then.
     #[inline]
     pub fn pass(&mut self, now: Time, packet: &Packet) -> bool {
-        if !self.ring.is_empty() || !self.gro.is_empty() || self.masked || self.by_interrupt {
-            self.on_packet(now, packet);
-            return false;
-        }
-        self.policy.on_received(u32::from(packet.size));
-        let at = self.policy.interrupt_at(now);
-        if at <= self.poll_at {
-            (self.poll_at, self.by_interrupt) = (at, true);
-        }
-        if self.poll_at > now {
-            self.ring.push(*packet);
-            return false;
-        }
-        self.goes_up_alone(now, packet)
+        with_policy!(&mut self.policy, p => self.state.pass(p, now, packet))
     }
 
     /// The host sends a packet of this size through the interface.
     #[inline]
     pub fn on_sent(&mut self, bytes: u16) {
-        self.policy.on_sent(u32::from(bytes));
+        with_policy!(&mut self.policy, p => p.on_sent(u32::from(bytes)));
     }
 
     /// A poll would find a packet, and nothing that it could join.
     #[inline]
     pub fn has_one(&self) -> bool {
-        self.ring.len() == 1 && self.gro.is_empty() && !self.masked
+        self.state.ring.len() == 1 && self.state.gro.is_empty() && !self.state.masked
     }
 
-    /// As [`Self::poll`] where there is [one packet](Self::has_one): what goes up.
+    /// Takes out the packet where there is [one](Self::has_one), for a poll by [`Self::goes_up_alone`].
     #[inline]
-    pub fn poll_one(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.ring.pop()?;
-        self.goes_up_alone(now, &packet).then_some(packet)
+    pub fn take_one(&mut self) -> Option<Packet> {
+        self.state.ring.pop()
     }
 
     /// A poll finds one packet and nothing held: it goes up as it is, unless it is held for others to join.
     #[inline]
-    fn goes_up_alone(&mut self, now: Time, packet: &Packet) -> bool {
+    pub fn goes_up_alone(&mut self, now: Time, packet: &Packet) -> bool {
+        with_policy!(&mut self.policy, p => self.state.goes_up_alone(p, now, packet))
+    }
+
+    /// The host polls: what goes up now is added to `up`, in order.
+    pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>) {
+        let tick = self.policy.tick(now);
+        let Interface { policy, state } = self;
+        let full = state.ring.len() / BUDGET * BUDGET;
+        let last_packets = state.ring.len() - full;
+        for (i, packet) in state.ring.drain(..).enumerate() {
+            if i > 0 && i % BUDGET == 0 {
+                state.gro.flush(up);
+            }
+            state.gro.receive(packet, tick, up);
+        }
+        if full > 0 && last_packets == 0 {
+            state.gro.flush(up);
+        }
+        let polled = Polled { by_interrupt: state.by_interrupt, last_packets, holds: !state.gro.is_empty() };
+        let next = policy.on_polled(now, &polled);
+        state.follow(&next);
+        if next.keeps {
+            state.gro.flush_old(tick, up);
+        } else {
+            state.gro.flush(up);
+        }
+    }
+}
+
+impl State {
+    #[inline]
+    fn on_packet(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet) {
+        policy.on_received(u32::from(packet.size));
+        self.ring.push(*packet);
+        if !self.masked && !self.by_interrupt {
+            self.interrupt(policy, now);
+        }
+    }
+
+    #[inline]
+    fn interrupt(&mut self, policy: &mut impl ReceiveOffload, now: Time) {
+        let at = policy.interrupt_at(now);
+        if at <= self.poll_at {
+            (self.poll_at, self.by_interrupt) = (at, true);
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet) -> bool {
+        if !self.ring.is_empty() || !self.gro.is_empty() || self.masked || self.by_interrupt {
+            self.on_packet(policy, now, packet);
+            return false;
+        }
+        policy.on_received(u32::from(packet.size));
+        self.interrupt(policy, now);
+        if self.poll_at > now {
+            self.ring.push(*packet);
+            return false;
+        }
+        self.goes_up_alone(policy, now, packet)
+    }
+
+    #[inline]
+    fn goes_up_alone(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet) -> bool {
         let polled = Polled { by_interrupt: self.by_interrupt, last_packets: 1, holds: gro::may_be_joined(packet) };
-        let next = self.policy.on_polled(now, &polled);
-        (self.poll_at, self.masked, self.by_interrupt) = (next.poll_at, next.masked, false);
+        let next = policy.on_polled(now, &polled);
+        self.follow(&next);
         if next.keeps && polled.holds {
-            let tick = self.policy.tick(now);
+            let tick = policy.tick(now);
             self.gro.hold(*packet, tick);
             return false;
         }
         true
     }
 
-    /// The host polls: what goes up now is added to `up`, in order.
-    pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>) {
-        let tick = self.policy.tick(now);
-        let full = self.ring.len() / BUDGET * BUDGET;
-        let last_packets = self.ring.len() - full;
-        for (i, packet) in self.ring.drain(..).enumerate() {
-            if i > 0 && i % BUDGET == 0 {
-                self.gro.flush(up);
-            }
-            self.gro.receive(packet, tick, up);
-        }
-        if full > 0 && last_packets == 0 {
-            self.gro.flush(up);
-        }
-        self.complete(now, tick, last_packets, up);
-    }
-
-    fn complete(&mut self, now: Time, tick: u64, last_packets: usize, up: &mut Vec<Merged>) {
-        let polled = Polled { by_interrupt: self.by_interrupt, last_packets, holds: !self.gro.is_empty() };
-        let next = self.policy.on_polled(now, &polled);
+    #[inline]
+    fn follow(&mut self, next: &Next) {
         (self.poll_at, self.masked, self.by_interrupt) = (next.poll_at, next.masked, false);
-        if next.keeps {
-            self.gro.flush_old(tick, up);
-        } else {
-            self.gro.flush(up);
-        }
     }
 }
 

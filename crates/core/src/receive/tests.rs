@@ -283,7 +283,12 @@ proptest! {
                 by_ring.poll(by_ring.deadline(), &mut ups[0]);
             }
             let poll = |passing: &mut Interface, now: Time, up: &mut Vec<Merged>| {
-                if passing.has_one() { up.extend(passing.poll_one(now).map(Merged::alone)) } else { passing.poll(now, up) }
+                if passing.has_one() {
+                    let alone = passing.take_one().filter(|packet| passing.goes_up_alone(now, packet));
+                    up.extend(alone.map(Merged::alone));
+                } else {
+                    passing.poll(now, up);
+                }
             };
             while passing.deadline() < at(now) {
                 let due = passing.deadline();

@@ -102,6 +102,10 @@ impl Components {
     pub(super) fn interface(&self, interface: InterfaceId) -> Component {
         self.number(self.first_interface + interface.0)
     }
+    /// All interfaces. They are brief ones of the timeline.
+    pub(super) fn interfaces(&self) -> std::ops::Range<u32> {
+        self.first_interface..self.first_processor
+    }
     #[inline]
     pub(super) fn processor(&self, processor: ProcessorId) -> Component {
         self.number(self.first_processor + processor.0)

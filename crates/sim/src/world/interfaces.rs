@@ -1,7 +1,7 @@
 //! Packets at the interfaces of hosts: from the last link of their path, over a poll, to the ends of flows.
 
 use airtcp_core::convert::count;
-use airtcp_core::packet::Packet;
+use airtcp_core::packet::PacketId;
 use airtcp_core::receive::{Interface, Merged};
 
 use super::World;
@@ -79,37 +79,43 @@ impl World {
     pub(super) fn touch_interface(&self, flow: u32, at_source: bool) {
         if let Some(id) = self.interfaces.of(flow, at_source) {
             self.interfaces.all[id.index()].touch();
-            std::hint::black_box(self.timeline.get(self.components.interface(id)));
+            std::hint::black_box(self.timeline.get_brief(self.components.interface(id)));
         }
     }
 
-    /// A packet has come to the end of its path, where an interface takes it.
+    /// A packet has come to the end of its path, where an interface takes it. Whether it goes up at once, as it is.
     #[inline]
-    pub(super) fn enter_interface(&mut self, id: InterfaceId, packet: &Packet) {
+    pub(super) fn enter_interface(&mut self, id: InterfaceId, packet: PacketId) -> bool {
         let interface = &mut self.interfaces.all[id.index()];
-        self.ledger.taken_by_interfaces.add(packet.size);
+        let packet = &self.pool[packet];
+        let mut goes_up = false;
         if self.interfaces.gathers[id.index()] {
             interface.on_packet(self.now, packet);
-        } else if interface.pass(self.now, packet) {
-            self.hand_up_alone(packet);
-        } else if interface.deadline() <= self.now {
-            self.poll(id);
+        } else {
+            goes_up = interface.pass(self.now, packet);
+            if !goes_up && interface.deadline() <= self.now {
+                self.poll(id);
+            }
         }
         let deadline = self.interfaces.all[id.index()].deadline();
-        self.timeline.advance_to(self.components.interface(id), deadline);
+        let component = self.components.interface(id);
+        if deadline < self.timeline.get_brief(component) {
+            self.timeline.set_brief(component, deadline);
+        }
+        goes_up
     }
 
     pub(super) fn on_interface_deadline(&mut self, id: InterfaceId, component: Component) {
         if self.interfaces.all[id.index()].deadline() <= self.now {
             self.poll(id);
         }
-        self.timeline.set(component, self.interfaces.all[id.index()].deadline());
+        self.timeline.set_brief(component, self.interfaces.all[id.index()].deadline());
     }
 
     fn poll(&mut self, id: InterfaceId) {
         let interface = &mut self.interfaces.all[id.index()];
         if interface.has_one() {
-            if let Some(packet) = interface.poll_one(self.now) {
+            if let Some(packet) = interface.take_one().filter(|packet| interface.goes_up_alone(self.now, packet)) {
                 self.hand_up_alone(&packet);
             }
             return;

@@ -90,7 +90,7 @@ impl World {
                     let p = self.pool[packet];
                     // A host that roams may have another way by now.
                     let path_start = self.flows[p.flow.0 as usize].path_start;
-                    self.leave_host(packet, &p, path_start);
+                    self.leave_host(packet, p.flow, p.size, p.is_reverse(), path_start);
                 }
             }
         }

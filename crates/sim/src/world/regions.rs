@@ -216,11 +216,17 @@ impl Regions {
         });
         let local = local.collect();
         let is_own = |region: usize| division.part[region] == part;
+        let interfaces = components.interfaces();
         let region = |(number, components): (usize, Vec<u32>)| {
-            let (lanes, leaves) = if is_own(number) { (lanes, components.len()) } else { (0, 0) };
+            let (lanes, leaves, brief) = if is_own(number) {
+                let before = |id: u32| count(components.partition_point(|&component| component < id));
+                (lanes, components.len(), before(interfaces.start)..before(interfaces.end))
+            } else {
+                (0, 0, 0..0)
+            };
             Region {
                 wires: Wires::new(lanes),
-                timeline: Timeline::new(leaves),
+                timeline: Timeline::new(leaves, brief),
                 components,
                 inbox: Vec::new(),
                 clock: Time::ZERO,
@@ -238,7 +244,7 @@ impl Regions {
             own,
             borders,
             in_turns: false,
-            whole: Timeline::new(1),
+            whole: Timeline::new(1, 0..0),
             local,
             taken: 0,
             reviewed: (0, 0),
@@ -443,7 +449,7 @@ impl World {
         for &number in &regions.own {
             let region = &mut regions.all[usize::from(number)];
             for (leaf, &component) in (0..).zip(&region.components) {
-                region.timeline.set(Component(leaf), self.timeline.get(Component(component)));
+                region.timeline.set_any(Component(leaf), self.timeline.get_any(Component(component)));
             }
             (region.clock, region.latest) = (now, latest);
         }
@@ -479,7 +485,7 @@ impl World {
         for &number in &regions.own {
             let region = &mut regions.all[usize::from(number)];
             for (leaf, &component) in (0..).zip(&region.components) {
-                self.timeline.set(Component(component), region.timeline.get(Component(leaf)));
+                self.timeline.set_any(Component(component), region.timeline.get_any(Component(leaf)));
             }
             let lanes = region.wires.lanes();
             entries.extend(std::mem::replace(&mut region.wires, Wires::new(lanes)).into_entries());

@@ -84,7 +84,7 @@ impl World {
         }
         // What follows needs no more of flows and packets, and in a large world as much memory as they have.
         (self.flows, self.pool, self.place_of) = (Vec::new(), Pool::default(), Vec::new());
-        (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1));
+        (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1, 0..0));
         let link_rows: Vec<LinkRow> = LinkId::all(self.links.lines.len())
             .map(|id| self.link_row(id, &first.links[id.index()], &last.links[id.index()], period))
             .collect();
