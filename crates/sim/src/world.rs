@@ -122,6 +122,8 @@ pub struct World {
     sent: Option<Vec<(Time, Packet)>>,
     /// Its state does not fit into a processor's second-level cache.
     is_large: bool,
+    /// Rows carry the moments of their events: it is a part, or in turns. Rows of a whole come in order.
+    notes_moments: bool,
 }
 
 /// What a run leaves behind.
@@ -255,6 +257,7 @@ impl World {
             timeline,
             hops: routes.hops,
             is_large: links.lines.len() > LARGE,
+            notes_moments: part.is_some(),
             links,
             air,
             components,
@@ -362,7 +365,9 @@ impl World {
                     self.touch();
                 }
                 let entry = self.wires.pop();
-                if let Some(order) = &mut self.log.order {
+                if self.notes_moments
+                    && let Some(order) = &mut self.log.order
+                {
                     order.reach(Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
                 }
                 if entry.depth > 0 {
@@ -379,7 +384,9 @@ impl World {
                 }
                 self.now = deadline;
                 self.links.before_departures = false;
-                if let Some(order) = &mut self.log.order {
+                if self.notes_moments
+                    && let Some(order) = &mut self.log.order
+                {
                     let rank = u64::from(self.components.whole(component));
                     order.reach(Moment { time: deadline, is_deadline: true, rank });
                 }

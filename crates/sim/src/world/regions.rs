@@ -444,6 +444,7 @@ impl World {
     fn enter_turns(&mut self, now: Time) {
         let Some(regions) = &mut self.regions else { return };
         regions.in_turns = true;
+        self.notes_moments = true;
         regions.reviewed = (self.events, regions.taken);
         let latest = self.log.order.as_ref().map_or(Moment::default(), |order| order.now);
         for &number in &regions.own {
@@ -479,6 +480,8 @@ impl World {
     pub(super) fn leave_turns(&mut self) {
         let Some(regions) = self.regions.as_mut().filter(|regions| regions.in_turns) else { return };
         regions.in_turns = false;
+        // Its rows now come after those of all regions, and before what these do later.
+        self.notes_moments = self.part.is_some();
         regions.local = self.components.unite();
         std::mem::swap(&mut self.timeline, &mut regions.whole);
         let mut entries = Vec::new();
