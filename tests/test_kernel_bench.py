@@ -218,7 +218,8 @@ def test_the_kernel_is_run_once_and_airtcp_each_time(tmp_path: Path, monkeypatch
     assert sorted(runs) == ["airtcp", "airtcp", "kernel"]
     assert [(row["off_by"]["cwnd"], row["off_by"]["rtt_ms"]) for row in data["rows"]] == [(0.2, 0.0)]
     text = virtual.tables(data)
-    assert "Linux 6.12, one run of each cell. 1 of the 69 cells of one flow were run. Not run: cubic 5 Mbit/s" in text
+    assert "Linux 6.12, one run of each. 1 of the 69 cells of one flow were run: these." in text
+    assert "| reno 5 Mbit/s 100 ms 2 BDP loss 0 % | 7 of 8 | cwnd, segments: 120.0, 100.0 |" in text
 
 
 def pathemu(tmp_path: Path) -> Path:

@@ -16,9 +16,12 @@ from airtcp import _airtcp
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench/kernel"), str(ROOT / "bench")]
-cells, compare, coop, efr_kernel, hosts, lab, page, queues, real, virtual, walk = map(
+cells, compare, coop, efr_kernel, hosts, in_virtual_time, lab, page, queues, real, virtual, walk = map(
     importlib.import_module,
-    ("cells", "compare", "coop", "efr_kernel", "hosts", "lab", "page", "queues", "real", "virtual", "walk"),
+    (
+        *("cells", "compare", "coop", "efr_kernel", "hosts", "in_virtual_time", "lab", "page", "queues", "real"),
+        *("virtual", "walk"),
+    ),
 )
 
 TEXT = page.PAGE.read_text()
@@ -52,6 +55,10 @@ def test_the_page_follows_from_the_cells(name: str) -> None:
 
 def test_the_page_follows_from_the_kernel_paths() -> None:
     assert page.part(TEXT, "paths") == compare.tables(json.loads(page.PATHS.read_text()))
+
+
+def test_the_page_follows_from_the_kernel_in_virtual_time() -> None:
+    assert page.part(TEXT, "virtual") == in_virtual_time.tables(json.loads(page.VIRTUAL.read_text()))
 
 
 def test_the_page_follows_from_the_queue_disciplines() -> None:

@@ -199,11 +199,16 @@ def tables(data: Json) -> str:
         of_these = [r["off_by"] for r in rows if r["send_offload"] == offload]
         if of_these:
             parts.append(compare.table(title, of_these))
-    left = [cells.name(c) for c in possible() if cells.name(c) not in {r["cell"] for r in rows}]
-    parts.append(
-        f"{data['peer']}, one run of each cell. {len(rows)} of the {len(rows) + len(left)} cells of one flow were run."
-        f" Not run: {'; '.join(left) or 'none'}."
-    )
+    number = len(list(possible()))
+    parts.append(f"{data['peer']}, one run of each. {len(rows)} of the {number} cells of one flow were run: these.")
+    lines = ["| cell | inside 5 % | outside: airtcp, kernel |", "|---|---|---|"]
+    for row in rows:
+        outside = [f for f in cells.FIGURES if row["off_by"][f.key] > compare.BOUNDS[0]]
+        told = (f"{f.words}: {row['airtcp'][f.key]:{f.form}}, {row['kernel'][f.key]:{f.form}}" for f in outside)
+        lines.append(
+            f"| {row['cell']} | {len(cells.FIGURES) - len(outside)} of {len(cells.FIGURES)} | {'; '.join(told)} |"
+        )
+    parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
