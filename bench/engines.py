@@ -165,7 +165,7 @@ def known_to(tree: pathlib.Path, file: pathlib.Path) -> pathlib.Path:
         done = subprocess.run(
             engine(tree, path, "--set", "duration=1ms", "--set", "warmup=0s"), capture_output=True, text=True
         )
-        refused = set(re.findall(r"(\w+) = [^\n]*: unknown key", done.stderr))
+        refused = set(re.findall(r"(\w+)(?: = [^\n]*)?: unknown key", done.stderr))
         left = text
         for key in refused:
             left = re.sub(rf',?\s*\b{key} = ("[^"]*"|\{{[^{{}}]*\}}|[^,\s}}]+)', "", left)
