@@ -156,22 +156,22 @@ def engine(tree: pathlib.Path, file: pathlib.Path, *options: str) -> list[str]:
     return [str(tree / "target/release/examples/run"), str(file), *options]
 
 
-def known_to(tree: pathlib.Path, file: pathlib.Path) -> pathlib.Path:
+def without(text: str, refusals: str) -> str:
+    """A scenario without the keys that these messages call unknown."""
+    for key in set(re.findall(r"(\w+)(?: = [^\n]*)?: unknown key", refusals)):
+        text = re.sub(rf',?\s*\b{key} = ("[^"]*"|\{{[^{{}}]*\}}|[^,\s}}]+)', "", text)
+    return text
+
+
+def known_to(tree: pathlib.Path, file: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
     """The scenario without keys that an older engine refuses: it has nothing of what they switch off."""
-    text = file.read_text()
+    text, path = file.read_text(), work / f"{file.stem}-older.toml"
     while True:
-        path = file.with_name(f"{file.stem}-older.toml")
         path.write_text(text)
-        done = subprocess.run(
-            engine(tree, path, "--set", "duration=1ms", "--set", "warmup=0s"), capture_output=True, text=True
-        )
-        refused = set(re.findall(r"(\w+)(?: = [^\n]*)?: unknown key", done.stderr))
-        left = text
-        for key in refused:
-            left = re.sub(rf',?\s*\b{key} = ("[^"]*"|\{{[^{{}}]*\}}|[^,\s}}]+)', "", left)
+        short = engine(tree, path, "--set", "duration=1ms", "--set", "warmup=0s")
+        left = without(text, subprocess.run(short, capture_output=True, text=True).stderr)
         if left == text:
-            return path if text != file.read_text() else file
-        print(f"{file.name}: the older engine has no {', '.join(sorted(refused))}", flush=True)
+            return path
         text = left
 
 
@@ -245,9 +245,9 @@ def rows(old: pathlib.Path, new: pathlib.Path, work: pathlib.Path, only: list[st
         return path
 
     def both(name: str, long: pathlib.Path, brief: pathlib.Path, *options: str) -> None:
-        before = [engine(old, known_to(old, path), *options) for path in (long, brief)]
-        after = [engine(new, path, *options) for path in (long, brief)]
-        compare(name, before[0], after[0], repeat, (before[1], after[1]))
+        """`options` are of the brief one."""
+        before = engine(old, known_to(old, long, work)), engine(old, known_to(old, brief, work), *options)
+        compare(name, before[0], engine(new, long), repeat, (before[1], engine(new, brief, *options)))
 
     for name, (flows, seconds, short) in WIRED.items():
         if not only or name in only:
@@ -258,13 +258,12 @@ def rows(old: pathlib.Path, new: pathlib.Path, work: pathlib.Path, only: list[st
     if not only or "campus" in only:
         long = file("campus", campus(100, 2))
         both("campus", long, file("campus-short", campus(20, 0.4)))
-        compare("campus, all cores", engine(old, long), engine(new, long, "--threads", "auto"), repeat, None)
+        before = engine(old, known_to(old, long, work))
+        compare("campus, all cores", before, engine(new, long, "--threads", "auto"), repeat, None)
     for name in STORIES:
         if not only or name in only:
             story = ROOT / "playground/stories" / f"{name}.toml"
-            brief = ["--set", "warmup=0s", "--set", "duration=3s"]
-            pair = (engine(old, story, *brief), engine(new, story, *brief))
-            compare(name, engine(old, story), engine(new, story), repeat, pair)
+            both(name, story, story, "--set", "warmup=0s", "--set", "duration=3s")
     if "start" in only or (not only and PYTHON.exists()):
         text = wired(2, 1.0)
         compare("start", command(old, file("start", text)), command(new, file("start", text)), 3 * repeat, None)

@@ -257,14 +257,17 @@ def rounded(values: dict[str, float]) -> dict[str, float]:
     return {k: round(min(v, 1e9), 6) for k, v in values.items()}
 
 
+def by_offload(title: str, rows: list[Json]) -> list[str]:
+    """The counts of rows with segmentation offload, and of those without."""
+    of = [(title, True), ("without segmentation offload", False)]
+    found = [(words, [row["off_by"] for row in rows if row["send_offload"] == offload]) for words, offload in of]
+    return [table(words, differences) for words, differences in found if differences]
+
+
 def tables(data: Json) -> str:
     """The counts of a comparison."""
     rows = data["rows"]
-    parts = []
-    for title, offload in (("airtcp and the kernel as it is", True), ("without segmentation offload", False)):
-        of_these = [r["off_by"] for r in rows if r["send_offload"] == offload]
-        if of_these:
-            parts.append(table(title, of_these))
+    parts = by_offload("airtcp and the kernel as it is", rows)
     itself = [r["itself"] for r in rows if "itself" in r]
     if itself:
         parts.append(table("the kernel against itself, a second run", itself))

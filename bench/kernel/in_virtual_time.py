@@ -194,11 +194,7 @@ def row_of(cell: Json, own: dict[str, float], kernel: dict[str, float]) -> Json:
 def tables(data: Json) -> str:
     """What the page says of the cells that were run."""
     rows = data["rows"]
-    parts = []
-    for title, offload in (("airtcp and the kernel in virtual time", True), ("without segmentation offload", False)):
-        of_these = [r["off_by"] for r in rows if r["send_offload"] == offload]
-        if of_these:
-            parts.append(compare.table(title, of_these))
+    parts = compare.by_offload("airtcp and the kernel in virtual time", rows)
     number = len(list(possible()))
     parts.append(f"{data['peer']}, one run of each. {len(rows)} of the {number} cells of one flow were run: these.")
     lines = ["| cell | inside 5 % | outside: airtcp, kernel |", "|---|---|---|"]

@@ -158,7 +158,6 @@ impl World {
         let mut world = World::assemble(spec, routes, None, None)?;
         world.associate_first();
         if cfg!(debug_assertions) {
-            // So it is in tests.
             world.audit();
         }
         Ok(world)
