@@ -183,6 +183,7 @@ impl SimMac {
                 orphans: radio.transmit.orphans(),
                 framing: radio.framing(),
                 acks: radio.acks(),
+                is_pulled: transmits[i].is_pulled(),
                 is_shut: config.pairs.iter().any(|p| p.station.index() == i && p.roams.is_some()),
             });
         }
@@ -345,6 +346,7 @@ impl SimMac {
             recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder_buffer, Seq12::new(0)))),
             recipient_waits: false,
             is_over: false,
+            sample: None,
         });
         id
     }

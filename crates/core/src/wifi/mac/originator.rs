@@ -141,6 +141,8 @@ pub(in crate::wifi) struct Session {
     pub recipient_waits: bool,
     /// The association is over: nothing new goes through it.
     pub is_over: bool,
+    /// The first of `fresh` tests a rate, with this series: so rate control said when it left the queue.
+    pub sample: Option<RateSeries>,
 }
 
 impl Session {

@@ -36,6 +36,9 @@ pub(in crate::wifi) struct Radio {
     pub framing: Framing,
     /// Its frames are acknowledged.
     pub acks: bool,
+    /// Its driver takes frames out of the queues above it, and each time rate control is asked (`ieee80211_tx_dequeue` in `tx.c` of
+    /// Linux 6.12).
+    pub is_pulled: bool,
     /// Frames that its driver has no longer count for their connection.
     pub orphans: bool,
     /// A station without association: what it has waits.
@@ -98,16 +101,38 @@ impl Radio {
         // Block Ack is agreed on with each station by itself.
         let aggregates = session.recipient.is_some();
         let mut room = if aggregates { room(session, id, formed) } else { usize::MAX };
-        let has_fresh = room > 0 && (!session.fresh.is_empty() || fetch(session));
+        // Where a driver pulls frames, the one that it kept was asked about when it was pulled. At one instant one question is enough:
+        // a second sample is not due yet.
+        let is_asked_by_frame = aggregates && self.is_pulled;
+        let mut asks = is_asked_by_frame;
+        let mut pull = |session: &mut Session, choose: &mut dyn FnMut(bool) -> RateSeries| {
+            let is_there = fetch(session);
+            if is_there && std::mem::take(&mut asks) {
+                session.sample = Some(choose(false)).filter(RateSeries::is_sample);
+            }
+            is_there
+        };
+        let has_fresh = room > 0 && (!session.fresh.is_empty() || pull(session, &mut choose));
         if !has_fresh && session.again.is_empty() {
             return None;
         }
         let only_again = !has_fresh;
-        let series = choose(only_again);
+        let series = match session.sample {
+            // What is sent again goes before it.
+            Some(sample) if has_fresh && session.again.is_empty() => {
+                session.sample = None;
+                sample
+            }
+            _ => choose(only_again || is_asked_by_frame),
+        };
         let mut psdu_bytes = 0;
         if aggregates && series.is_sample() && !only_again {
             let mpdu = self.take_fresh(session);
             mpdus.push(mpdu);
+            // ath9k looks at the next frame before it knows that there is no room for one, and keeps it (`ath_tx_form_aggr` in `xmit.c`).
+            if is_asked_by_frame && room > 1 && session.fresh.is_empty() {
+                pull(session, &mut choose);
+            }
         } else {
             let (most, bytes) = if aggregates {
                 let slowest = series.stages().iter().map(|s| s.mode).min_by_key(|m| m.rate()).expect("never empty");
@@ -117,7 +142,12 @@ impl Radio {
                 (1, 0)
             };
             while mpdus.len() < most {
-                if session.again.is_empty() && (room == 0 || (session.fresh.is_empty() && !fetch(session))) {
+                if session.again.is_empty() && (room == 0 || (session.fresh.is_empty() && !pull(session, &mut choose)))
+                {
+                    break;
+                }
+                if session.again.is_empty() && session.sample.is_some() {
+                    // It goes alone, after this A-MPDU.
                     break;
                 }
                 let Some(next) = session.again.front().or(session.fresh.front()) else { break };
@@ -218,4 +248,165 @@ pub(in crate::wifi) fn win_start(session: &Session, id: SessionId, formed: &VecD
 fn room(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> usize {
     let used = win_start(session, id, formed).distance_to(session.next_sn);
     usize::from(session.window.saturating_sub(used))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::packet::{FlowId, Held, PacketId};
+    use crate::units::Probability;
+    use crate::wifi::channel::{ChannelConfig, PairConfig};
+    use crate::wifi::config::Aggregation;
+    use crate::wifi::ids::{AirLinkId, RadioId};
+    use crate::wifi::mac::SimMac;
+    use crate::wifi::phy::{PhyConfig, SignalConfig, Standard};
+    use crate::wifi::rate::Stage;
+    use crate::wifi::trace::TraceConfig;
+    use crate::wifi::transmit::{QdiscConfig, TransmitConfig};
+
+    const BE: usize = Ac::Be.index();
+
+    /// One session of a radio whose A-MPDUs have up to four frames, and a rate control that tests a rate with the frames it is told.
+    struct Rig {
+        mac: SimMac,
+        id: SessionId,
+        /// Frames above the driver, by number from 1.
+        waiting: VecDeque<u32>,
+        tests: Vec<u32>,
+    }
+
+    impl Rig {
+        fn new(transmit: TransmitConfig, window: u16, tests: &[u32]) -> Rig {
+            let aggregation = Aggregation { max_bytes: 6_400, window, ..Aggregation::default() };
+            let radio =
+                RadioConfig { phy: PhyConfig::of(Standard::N), aggregation, transmit, ..RadioConfig::default() };
+            let radio = Arc::new(radio);
+            let (mut mac, _) = SimMac::new(&ChannelConfig {
+                radios: vec![Arc::clone(&radio), radio],
+                pairs: vec![PairConfig::fixed(RadioId(0), RadioId(1), SignalConfig::default())],
+                groups: Vec::new(),
+                hidden: Vec::new(),
+                sensing: Span::ZERO,
+                capture_effect: Probability::ZERO,
+                seed: 1,
+                index: 0,
+                trace: TraceConfig::default(),
+            });
+            let id = mac.open_session(AirLinkId(0), Ac::Be);
+            Rig { mac, id, waiting: (1..=20).collect(), tests: tests.to_vec() }
+        }
+
+        fn frame(number: u32) -> Mpdu {
+            let held = Held { session: 0, flow: FlowId(0), size: 1500, len: 1472, is_tcp: false, reports: false };
+            Mpdu::new(PacketId(number), &held, false, Span::ZERO)
+        }
+
+        /// The driver had all of them before anything was formed.
+        fn take_ahead(&mut self) {
+            self.mac.sessions[self.id.index()].fresh = self.waiting.drain(..).map(Rig::frame).collect();
+        }
+
+        /// The numbers that go next, with a star where they test a rate.
+        fn form(&mut self) -> String {
+            let radio = &mut self.mac.radios[0];
+            let session = &mut self.mac.sessions[self.id.index()];
+            let mode = radio.config.phy.mode_of_mcs(7).unwrap();
+            let newest = Cell::new(session.fresh.front().map_or(0, |m| m.packet.0));
+            let choose = |only_again: bool| {
+                let series = RateSeries::of(Stage { mode, tries: 2, rts: false });
+                if !only_again && self.tests.contains(&newest.get()) { series.sampling() } else { series }
+            };
+            let fetch = |session: &mut Session| {
+                let Some(number) = self.waiting.pop_front() else { return false };
+                newest.set(number);
+                session.fresh.push_back(Rig::frame(number));
+                true
+            };
+            let Some(ppdu) = radio.form(Ac::Be, self.id, session, choose, fetch, Vec::new()) else {
+                return "nothing".into();
+            };
+            let numbers: Vec<String> = ppdu.mpdus.iter().map(|m| m.packet.0.to_string()).collect();
+            let star = if ppdu.series.is_sample() { "*" } else { "" };
+            radio.queues[BE].formed.push_back(ppdu);
+            numbers.join(" ") + star
+        }
+
+        /// The oldest that was formed is over, and these of it go again.
+        fn end(&mut self, failed: &[u32]) {
+            let ppdu = self.mac.radios[0].queues[BE].formed.pop_front().unwrap();
+            let failed: Vec<Mpdu> = ppdu.mpdus.iter().filter(|m| failed.contains(&m.packet.0)).copied().collect();
+            self.mac.sessions[self.id.index()].put_back(&failed);
+        }
+
+        fn kept(&self) -> Vec<u32> {
+            self.mac.sessions[self.id.index()].fresh.iter().map(|m| m.packet.0).collect()
+        }
+    }
+
+    /// `ieee80211_tx_dequeue` (net/mac80211/tx.c of Linux 6.12) asks rate control for each frame that leaves the queue, and
+    /// `ath_tx_form_aggr` (ath9k's xmit.c) keeps the one that does not fit or tests a rate. So the frame kept from before, about which
+    /// nothing was asked for long, goes before one that tests a rate.
+    #[test]
+    fn the_frame_that_tests_a_rate_is_the_one_just_pulled() {
+        let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
+        assert_eq!(rig.form(), "1 2 3 4");
+        assert_eq!(rig.kept(), [5]);
+        assert_eq!(rig.form(), "5");
+        assert_eq!(rig.kept(), [6]);
+        assert_eq!(rig.form(), "6*");
+        assert_eq!(rig.kept(), [7], "it has looked at one more");
+        assert_eq!(rig.form(), "7 8 9 10");
+    }
+
+    #[test]
+    fn with_nothing_kept_the_first_may_test_a_rate() {
+        let mut rig = Rig::new(TransmitConfig::default(), 64, &[1]);
+        assert_eq!((rig.form(), rig.form()), ("1*".into(), "2 3 4 5".into()));
+    }
+
+    /// No more than one is asked about, so none of an A-MPDU tests a rate but the first that was pulled.
+    #[test]
+    fn a_frame_pulled_later_for_the_same_a_mpdu_tests_none() {
+        let mut rig = Rig::new(TransmitConfig::default(), 64, &[2, 3, 5]);
+        assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5 6 7 8".into()));
+    }
+
+    /// What is sent again comes first in `retry_q`, then what was kept (`ath_tid_dequeue`).
+    #[test]
+    fn what_is_sent_again_goes_before_a_frame_that_tests_a_rate() {
+        let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
+        assert_eq!(rig.form(), "1 2 3 4");
+        rig.end(&[1, 3]);
+        assert_eq!(rig.form(), "1 3 5", "with the kept one, which tests none");
+        assert_eq!(rig.kept(), [6]);
+        rig.end(&[5]);
+        assert_eq!(rig.form(), "5", "the one that tests a rate waits for it");
+        assert_eq!(rig.form(), "6*");
+    }
+
+    /// A full Block Ack window lets only what was sent before go.
+    #[test]
+    fn a_frame_that_tests_a_rate_waits_for_the_window() {
+        let mut rig = Rig::new(TransmitConfig::default(), 6, &[6]);
+        assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5".into()));
+        rig.mac.sessions[rig.id.index()].window = 5;
+        assert_eq!(rig.form(), "nothing");
+        rig.end(&[1]);
+        assert_eq!(rig.form(), "1");
+        rig.end(&[]);
+        rig.end(&[]);
+        assert_eq!((rig.form(), rig.kept()), ("6*".into(), vec![7]));
+    }
+
+    /// Where the driver's queue is filled ahead, the next frame that has not been sent tests the rate.
+    #[test]
+    fn a_driver_that_takes_frames_ahead_tests_with_the_oldest() {
+        let mut rig = Rig::new(TransmitConfig::Qdisc(QdiscConfig::default()), 64, &[5]);
+        rig.take_ahead();
+        assert_eq!(rig.form(), "1 2 3 4");
+        rig.end(&[2]);
+        assert_eq!((rig.form(), rig.form()), ("5*".into(), "2 6 7 8".into()));
+    }
 }

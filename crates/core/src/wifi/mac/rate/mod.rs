@@ -97,7 +97,7 @@ impl RateSeries {
             n < end
         })
     }
-    fn sampling(self) -> RateSeries {
+    pub(super) fn sampling(self) -> RateSeries {
         RateSeries { is_sample: true, ..self }
     }
 }
