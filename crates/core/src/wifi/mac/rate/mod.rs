@@ -132,8 +132,9 @@ pub struct RateContext {
 
 /// Rate control towards one receiver.
 pub trait RateControl {
-    /// The series for the next frame or A-MPDU. `is_retransmission`: it can hold nothing but MPDUs that were sent before; then
-    /// it is no sample. `snr_db`: signal-to-noise ratio at the receiver, for a policy that asks for it ([`Self::wants_snr`]).
+    /// The series for the next frame or A-MPDU. `is_retransmission`: it can hold nothing but MPDUs that were sent before, or were
+    /// asked about before; then it is no sample. Where a driver pulls frames out of mac80211's queues, a sample is for the frame that
+    /// has just left its queue. `snr_db`: signal-to-noise ratio at the receiver, for a policy that asks for it ([`Self::wants_snr`]).
     fn choose(&mut self, now: Time, is_retransmission: bool, snr_db: Option<f32>) -> RateSeries;
 
     /// A frame or an A-MPDU was acknowledged, in part or not at all.

@@ -19,9 +19,10 @@
 //! `ath_rx_count_airtime`).
 //!
 //! **The driver** takes frames in one of two ways, `driver`. ath9k leaves them in these queues until it forms an A-MPDU (xmit.c,
-//! `ath_txq_schedule`). So A-MPDUs are as long as these queues allow. Others take frames ahead, as far as AQL lets them, and their chip
-//! forms A-MPDUs of what it has (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`). The driver also decides how a station
-//! hands up what it receives: ath9k one by one, mt76 merged by GRO.
+//! `ath_txq_schedule`). So A-MPDUs are as long as these queues allow. Rate control is asked for each frame that leaves them
+//! (net/mac80211/tx.c, `ieee80211_tx_dequeue`). One that tests a rate goes alone, after what was taken before it. Others take frames
+//! ahead, as far as AQL lets them, and their chip forms A-MPDUs of what it has (drivers/net/wireless/mediatek/mt76/tx.c,
+//! `mt76_txq_schedule_list`). The driver also decides how a station hands up what it receives: ath9k one by one, mt76 merged by GRO.
 //!
 //! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each takes.
 //!
