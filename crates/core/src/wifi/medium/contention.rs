@@ -16,11 +16,12 @@
 //! stayed without answer notices when the ACK timeout is over. Under DCF it then counts on, DIFS having passed meanwhile
 //! (10.3.4.3); under EDCA AIFS begins only then (10.23.2.4).
 //!
-//! [`carrier`] has what a radio senses, [`backoff`] the window of a category and how its slots are counted, and [`set`] the radios that
-//! a transmission concerns.
+//! [`carrier`] has what a radio senses, [`backoff`] the window of a category and how its slots are counted, [`set`] the radios that
+//! a transmission concerns, and [`queue`] backoffs that run down in step.
 
 mod backoff;
 mod carrier;
+mod queue;
 mod set;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use crate::wifi::trace::Ac;
 
 use self::backoff::{Counted, Kind, Rule, Window};
 use self::carrier::Carrier;
+use self::queue::Queue;
 use self::set::{Set, bits};
 
 const NEVER: Time = Time::NEVER;
@@ -81,8 +83,16 @@ pub(super) struct Contention {
     kinds: Vec<Kind>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
-    /// Radios with something pending that sense what is shared: those that a transmission stops and its end starts.
-    together: Set,
+    /// Where it is shared: whether the radio's backoffs are in the queues. Then no instants are known of them by themselves.
+    is_queued: Vec<bool>,
+    /// Radios with something pending that sense what is shared and are not in the queues: each is stopped and started by itself.
+    loose: Set,
+    /// By kind.
+    queues: Vec<Queue>,
+    /// By radio, of those in the queues: the slot in which each backoff is over.
+    due: Vec<[u64; 4]>,
+    /// Since when the backoffs in the queues run, AIFS not yet counted; [`NEVER`]: they are stopped.
+    runs_since: Time,
     /// By radio: when its first frame may leave.
     ready: Vec<Time>,
     /// Radios of which that is known.
@@ -122,7 +132,11 @@ impl Contention {
             windows: Vec::new(),
             kinds: Vec::new(),
             pending: Vec::new(),
-            together: Set::default(),
+            is_queued: Vec::new(),
+            loose: Set::default(),
+            queues: Vec::new(),
+            due: Vec::new(),
+            runs_since: Time::ZERO,
             ready: Vec::new(),
             has_ready: Set::default(),
             rng: Vec::new(),
@@ -160,7 +174,9 @@ impl Contention {
             c.rng.push(rng);
         }
         let n = c.ready.len();
-        (c.together, c.has_ready) = (Set::of(n), Set::of(n));
+        (c.loose, c.has_ready) = (Set::of(n), Set::of(n));
+        (c.is_queued, c.due) = (vec![false; n], vec![[0; 4]; n]);
+        c.queues.resize_with(c.kinds.len(), Queue::default);
         if let Some(first) = c.carrier.first() {
             c.shared = *first;
             c.is_one_cell &= c.carrier.iter().all(|carrier| carrier.eifs_extra == first.eifs_extra);
@@ -198,8 +214,9 @@ impl Contention {
     #[inline]
     fn set_apart(&mut self, r: usize) -> &mut Carrier {
         if !self.is_apart[r] {
+            self.take_out(r);
             self.is_apart[r] = true;
-            self.together.remove(r);
+            self.loose.remove(r);
             self.carrier[r] = self.shared;
             self.apart.push(RadioId::at(r));
         }
@@ -231,12 +248,10 @@ impl Contention {
     #[inline]
     pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.is_stale {
-            let mut best = (NEVER, RadioId(0));
+            let mut best = self.first_queued();
             for word in 0..self.has_ready.word_count() {
                 for r in self.has_ready.of_word(word) {
-                    if self.ready[r] < best.0 {
-                        best = (self.ready[r], RadioId::at(r));
-                    }
+                    best = best.min((self.ready[r], RadioId::at(r)));
                 }
             }
             self.next = best;
@@ -251,6 +266,15 @@ impl Contention {
         if self.access[r][ac.index()].has_frame {
             return;
         }
+        self.take_out(r);
+        self.find_frame(r, ac, now);
+        if !self.is_apart[r] {
+            self.put_in(r);
+        }
+    }
+
+    /// As [`Self::on_frame`], of a radio that is not in the queues.
+    fn find_frame(&mut self, r: usize, ac: Ac, now: Time) {
         let carrier = *self.sensed_by(r);
         // [IEEE80211-10.3.2.1-1]
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
@@ -258,7 +282,7 @@ impl Contention {
         let kind = &self.kinds[usize::from(a.kind)];
         a.has_frame = true;
         self.pending[r] |= 1 << ac.index();
-        self.together.put(r, !self.is_apart[r]);
+        self.loose.put(r, !self.is_apart[r]);
         if is_idle {
             if a.ready_at == NEVER {
                 a.ready_at = kind.start_after((carrier.idle_since + carrier.extra).max(carrier.nav), carrier.hold);
@@ -287,6 +311,7 @@ impl Contention {
     // [IEEE80211-10.23.2.12-1]
     pub(super) fn take(&mut self, radio: RadioId, now: Time) -> Ac {
         let r = radio.index();
+        self.take_out(r);
         let mut winner = None;
         for ac in Ac::ALL.into_iter().rev() {
             let a = &mut self.access[r][ac.index()];
@@ -342,11 +367,7 @@ impl Contention {
         self.apart = hears;
         self.shared.hear_begin();
         if self.shared.clean {
-            for word in 0..self.together.word_count() {
-                for h in self.together.of_word(word) {
-                    self.freeze_as::<true>(h, now, false, &mut counted);
-                }
-            }
+            self.stop_shared(now, &mut counted);
         }
     }
 
@@ -398,21 +419,19 @@ impl Contention {
             return;
         }
         if self.shared.nav < stays {
-            let shared = self.shared;
-            for word in 0..self.together.word_count() {
-                for h in self.together.of_word(word) {
-                    self.thaw_as::<true>(h, &shared);
-                }
-            }
+            self.start_shared();
         }
-        let (carrier, shared, is_apart) = (&self.carrier, &self.shared, &mut self.is_apart);
-        let (pending, together) = (&self.pending, &mut self.together);
-        self.apart.retain(|r| {
+        let mut apart = std::mem::take(&mut self.apart);
+        apart.retain(|r| {
             let r = r.index();
-            is_apart[r] = !carrier[r].is_as(shared);
-            together.put(r, !is_apart[r] && pending[r] != 0);
-            is_apart[r]
+            self.is_apart[r] = !self.carrier[r].is_as(&self.shared);
+            if !self.is_apart[r] && self.pending[r] != 0 {
+                self.loose.put(r, true);
+                self.put_in(r);
+            }
+            self.is_apart[r]
         });
+        self.apart = apart;
     }
 
     /// The radio has a response to send, or has sent it.
@@ -505,7 +524,7 @@ impl Contention {
             if a.backoff == 0 && !a.has_frame {
                 self.pending[r] &= !(1 << ac);
                 if self.pending[r] == 0 {
-                    self.together.remove(r);
+                    self.loose.remove(r);
                 }
             }
         }

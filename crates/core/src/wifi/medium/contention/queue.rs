@@ -1,0 +1,166 @@
+//! Backoffs that run down in step. Radios that sense the same count the same slots, so of many of one kind only the first has to be
+//! looked at: each stands in a queue by the number of its slot, counted from the beginning, and what a transmission stops is one count.
+
+use super::backoff::{Counted, Kind};
+use super::set::bits;
+use super::{Contention, NEVER};
+use crate::convert::{low16, saturate32};
+use crate::units::Time;
+use crate::wifi::ids::RadioId;
+
+/// Those backoffs of one kind that run down in step.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// Slots counted so far.
+    pub(super) counted: u64,
+    /// Backoffs that go by this count, without a frame or with one.
+    pub(super) members: u32,
+    /// Those with a frame, as slot and radio, the first to leave last.
+    waiting: Vec<u64>,
+}
+
+/// Bits of a radio's number below that of its slot.
+const RADIO_BITS: u32 = u16::BITS;
+
+fn key(slot: u64, radio: RadioId) -> u64 {
+    slot << RADIO_BITS | u64::from(radio.0)
+}
+
+impl Queue {
+    /// A frame of a radio may leave in that slot.
+    pub(super) fn put(&mut self, slot: u64, radio: RadioId) {
+        let key = key(slot, radio);
+        let at = self.waiting.partition_point(|&other| other > key);
+        self.waiting.insert(at, key);
+    }
+    /// It is put in no longer.
+    pub(super) fn remove(&mut self, slot: u64, radio: RadioId) {
+        let key = key(slot, radio);
+        let at = self.waiting.partition_point(|&other| other > key);
+        debug_assert_eq!(self.waiting.get(at), Some(&key));
+        self.waiting.remove(at);
+    }
+    /// Whose frame may leave first, and in which slot; ties to the lower number.
+    #[inline]
+    pub(super) fn first(&self) -> Option<(u64, RadioId)> {
+        let key = *self.waiting.last()?;
+        Some((key >> RADIO_BITS, RadioId(low16(key))))
+    }
+}
+
+impl Contention {
+    /// When the first frame in the queues may leave, and whose it is; ties to the lower number.
+    pub(super) fn first_queued(&self) -> (Time, RadioId) {
+        let firsts = self.queues.iter().zip(&self.kinds).filter_map(|(queue, kind)| {
+            let (slot, radio) = queue.first()?;
+            Some((self.end_of(queue, kind, slot), radio))
+        });
+        firsts.min().unwrap_or((NEVER, RadioId(0)))
+    }
+
+    /// When a slot comes, if the medium stays idle.
+    #[inline]
+    fn end_of(&self, queue: &Queue, kind: &Kind, slot: u64) -> Time {
+        if self.runs_since == NEVER {
+            return NEVER;
+        }
+        kind.start_after(self.runs_since, self.shared.hold) + kind.slot * (slot - queue.counted)
+    }
+
+    /// The backoffs of a radio that senses what is shared go into the queues, if each of them would end there when it does.
+    pub(super) fn put_in(&mut self, r: usize) {
+        let runs_as = |ac: usize| {
+            let a = &self.access[r][ac];
+            let (queue, kind) = (&self.queues[usize::from(a.kind)], &self.kinds[usize::from(a.kind)]);
+            a.ready_at == self.end_of(queue, kind, queue.counted + u64::from(a.backoff))
+        };
+        if !bits(self.pending[r]).all(runs_as) {
+            return;
+        }
+        for ac in bits(self.pending[r]) {
+            let a = &mut self.access[r][ac];
+            let queue = &mut self.queues[usize::from(a.kind)];
+            self.due[r][ac] = queue.counted + u64::from(a.backoff);
+            queue.members += 1;
+            a.ready_at = NEVER;
+            if a.has_frame {
+                queue.put(self.due[r][ac], RadioId::at(r));
+            }
+        }
+        self.is_queued[r] = true;
+        self.loose.remove(r);
+        self.set_ready(r, NEVER);
+    }
+
+    /// The backoffs of a radio are looked at one by one again, if they were in the queues.
+    #[inline]
+    pub(super) fn take_out(&mut self, r: usize) {
+        if self.is_queued[r] {
+            self.take_out_queued(r);
+        }
+    }
+
+    fn take_out_queued(&mut self, r: usize) {
+        self.is_queued[r] = false;
+        for ac in bits(self.pending[r]) {
+            let (kind, due) = (usize::from(self.access[r][ac].kind), self.due[r][ac]);
+            let ready_at = self.end_of(&self.queues[kind], &self.kinds[kind], due.max(self.queues[kind].counted));
+            let (a, queue) = (&mut self.access[r][ac], &mut self.queues[kind]);
+            queue.members -= 1;
+            a.backoff = saturate32(due.saturating_sub(queue.counted));
+            if a.has_frame {
+                queue.remove(due, RadioId::at(r));
+            } else if a.backoff == 0 {
+                // It was over before a transmission.
+                self.pending[r] &= !(1 << ac);
+                continue;
+            }
+            a.ready_at = ready_at;
+        }
+        self.loose.put(r, self.pending[r] != 0);
+        self.update(r);
+    }
+
+    /// What is shared becomes busy. Who is due before it can sense the transmission goes on.
+    pub(super) fn stop_shared(&mut self, now: Time, counted: &mut Counted) {
+        loop {
+            let (at, radio) = self.first_queued();
+            if at > now + self.sensing {
+                break;
+            }
+            self.take_out_queued(radio.index());
+        }
+        for word in 0..self.loose.word_count() {
+            for h in self.loose.of_word(word) {
+                self.freeze_as::<true>(h, now, false, counted);
+            }
+        }
+        if self.runs_since != NEVER {
+            for ((number, kind), queue) in (0..).zip(&self.kinds).zip(&mut self.queues) {
+                let begin = kind.start_after(self.runs_since, self.shared.hold);
+                if queue.members > 0 && now >= begin {
+                    queue.counted += u64::from(counted.slots(number, kind, begin, now));
+                }
+            }
+            self.runs_since = NEVER;
+        }
+        for word in 0..self.loose.word_count() {
+            for h in self.loose.of_word(word) {
+                self.put_in(h);
+            }
+        }
+        self.is_stale = true;
+    }
+
+    /// What is shared is idle.
+    pub(super) fn start_shared(&mut self) {
+        let shared = self.shared;
+        self.runs_since = (shared.idle_since + shared.extra).max(shared.nav);
+        for word in 0..self.loose.word_count() {
+            for h in self.loose.of_word(word) {
+                self.thaw_as::<true>(h, &shared);
+            }
+        }
+        self.is_stale = true;
+    }
+}
