@@ -112,14 +112,18 @@ impl Radio {
             }
             is_there
         };
-        let has_fresh = room > 0 && (!session.fresh.is_empty() || pull(session, &mut choose));
+        let was_empty = session.fresh.is_empty();
+        let has_fresh = room > 0 && (!was_empty || pull(session, &mut choose));
+        // What has just been pulled comes after all that was there.
+        let is_new = was_empty && !session.again.is_empty();
         if !has_fresh && session.again.is_empty() {
             return None;
         }
         let only_again = !has_fresh;
         let series = match session.sample {
-            // What is sent again goes before it.
-            Some(sample) if has_fresh && session.again.is_empty() => {
+            // Also before what is sent again: ath9k puts that behind what it kept (`ath_tx_complete_aggr` in `xmit.c` of Linux 6.12,
+            // `skb_queue_splice_tail`).
+            Some(sample) if has_fresh && !is_new => {
                 session.sample = None;
                 sample
             }
@@ -130,7 +134,7 @@ impl Radio {
             let mpdu = self.take_fresh(session);
             mpdus.push(mpdu);
             // ath9k looks at the next frame before it knows that there is no room for one, and keeps it (`ath_tx_form_aggr` in `xmit.c`).
-            if is_asked_by_frame && room > 1 && session.fresh.is_empty() {
+            if is_asked_by_frame && room > 1 && session.fresh.is_empty() && session.again.is_empty() {
                 pull(session, &mut choose);
             }
         } else {
@@ -373,17 +377,30 @@ mod tests {
         assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5 6 7 8".into()));
     }
 
-    /// What is sent again comes first in `retry_q`, then what was kept (`ath_tid_dequeue`).
+    /// `ath_tid_dequeue` pulls nothing as long as there are frames in `retry_q`, what is sent again among them.
     #[test]
-    fn what_is_sent_again_goes_before_a_frame_that_tests_a_rate() {
+    fn what_is_sent_again_goes_before_a_frame_that_is_pulled() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
         assert_eq!(rig.form(), "1 2 3 4");
         rig.end(&[1, 3]);
-        assert_eq!(rig.form(), "1 3 5", "with the kept one, which tests none");
-        assert_eq!(rig.kept(), [6]);
-        rig.end(&[5]);
-        assert_eq!(rig.form(), "5", "the one that tests a rate waits for it");
-        assert_eq!(rig.form(), "6*");
+        assert_eq!((rig.form(), rig.kept()), ("1 3 5".into(), vec![6]), "with the kept one, which tests none");
+        let mut rig = Rig::new(TransmitConfig::default(), 64, &[2]);
+        rig.waiting = [1].into();
+        assert_eq!((rig.form(), rig.kept()), ("1".into(), vec![]));
+        rig.end(&[1]);
+        rig.waiting = [2, 3, 4].into();
+        assert_eq!((rig.form(), rig.kept()), ("1".into(), vec![2]));
+        assert_eq!((rig.form(), rig.form()), ("2*".into(), "3 4".into()));
+    }
+
+    /// `ath_tx_complete_aggr` puts what is sent again at the end of `retry_q`, behind what was kept.
+    #[test]
+    fn a_kept_frame_that_tests_a_rate_goes_before_what_is_sent_again() {
+        let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
+        assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5".into()));
+        rig.end(&[2]);
+        assert_eq!((rig.form(), rig.kept()), ("6*".into(), vec![]));
+        assert_eq!(rig.form(), "2 7 8 9");
     }
 
     /// A full Block Ack window lets only what was sent before go.
