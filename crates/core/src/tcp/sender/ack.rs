@@ -52,6 +52,9 @@ pub(super) struct Ack {
     pub sacked_other: bool,
     /// The sender's, brought up to date by this ACK.
     pub newest: Newest,
+    /// When the last segment was sent that it newly covers, and the last that it newly SACKs.
+    pub last_covered: Option<Time>,
+    pub last_sacked: Option<Time>,
     /// A segment sent once was delivered below one that had been before; and where the lowest such segment begins.
     pub reordered: bool,
     pub overtaken_from: Option<u64>,
@@ -73,6 +76,9 @@ impl Ack {
     /// A segment that the cumulative number covers.
     pub(super) fn take_covered(&mut self, s: &Segment) {
         self.acked += 1;
+        if self.is_delivery(s) {
+            self.last_covered = Some(s.sent_at);
+        }
         if s.has(SegFlags::EVER_RETRANSMITTED) {
             self.acknowledged_repeated = true;
         } else if !s.has(SegFlags::SACKED) {
@@ -84,6 +90,9 @@ impl Ack {
     /// A segment that is newly SACKed.
     pub(super) fn take_sacked(&mut self, s: &Segment) {
         self.sacked += 1;
+        if self.is_delivery(s) {
+            self.last_sacked = Some(s.sent_at);
+        }
         if !s.has(SegFlags::EVER_RETRANSMITTED) {
             extend(&mut self.sacked_once, s.sent_at);
         }
@@ -97,7 +106,7 @@ impl Ack {
         if news {
             self.delivered += 1;
             // RFC 8985 section 6.2 steps 2 and 3.
-            if !(repeated && self.is_for_original(s)) {
+            if self.is_delivery(s) {
                 self.newest.note(self.now, s.sent_at, s.number);
             }
             let below = self.newest.note_end(s.end());
@@ -117,6 +126,11 @@ impl Ack {
             self.oldest_sent_at.get_or_insert(s.sent_at);
             self.newest_sent_at = Some(s.sent_at);
         }
+    }
+
+    /// Its last transmission has arrived, as far as this ACK can tell, and was not known to have.
+    fn is_delivery(&self, s: &Segment) -> bool {
+        !s.has(SegFlags::SACKED) && !(s.has(SegFlags::EVER_RETRANSMITTED) && self.is_for_original(s))
     }
 
     // [RFC8985-6.2-2]
