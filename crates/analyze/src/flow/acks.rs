@@ -374,6 +374,7 @@ impl Flow {
             retransmitted: front.has(Marks::RESENT),
             newest_delivered_sent_at: self.newest_delivered.sent_at,
             newest_delivered_rtt: self.newest_delivered.rtt,
+            last_delivered_rtt: self.newest_delivered.rtt,
             newest_report_at: at.now,
             outstanding: self.history.count(),
             outstanding_bytes: self.flight(),

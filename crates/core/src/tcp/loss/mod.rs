@@ -25,6 +25,8 @@ pub struct Hole {
     pub newest_delivered_number: u64,
     /// How long that segment took to be acknowledged (`RACK.rtt`).
     pub newest_delivered_rtt: Span,
+    /// How long the segment took that the last ACK with news told of last, whether sent last or not.
+    pub last_delivered_rtt: Span,
     /// When the ACK arrived that last reported something new.
     pub newest_report_at: Time,
     /// Segments sent and not yet cumulatively acknowledged.
@@ -143,6 +145,7 @@ const EXAMPLE: Hole = Hole {
     newest_delivered_sent_at: Time::ZERO,
     newest_delivered_number: 10,
     newest_delivered_rtt: Span::from_ms(100),
+    last_delivered_rtt: Span::from_ms(100),
     newest_report_at: Time::ZERO,
     outstanding: 10,
     outstanding_bytes: 14_600,

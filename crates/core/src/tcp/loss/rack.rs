@@ -38,11 +38,13 @@ pub struct RackConfig {
     pub adaptive: bool,
     /// DSACKs count only once reordering has been seen (Linux). The RFC counts all.
     pub dsack_after_reordering: bool,
+    /// `RACK.rtt` is of the delivered segment that the ACK told of last (Linux, `tcp_rack_advance`). The RFC: of the one sent last.
+    pub rtt_of_last: bool,
 }
 
 impl Default for RackConfig {
     fn default() -> Self {
-        RackConfig { threshold: 3, adaptive: true, dsack_after_reordering: false }
+        RackConfig { threshold: 3, adaptive: true, dsack_after_reordering: false, rtt_of_last: false }
     }
 }
 
@@ -94,7 +96,8 @@ impl LossPolicy for Rack {
         if !sent_before {
             return Verdict::Wait { until: Time::NEVER };
         }
-        let allowed = hole.newest_delivered_rtt + self.reordering_window(hole, srtt);
+        let rtt = if self.config.rtt_of_last { hole.last_delivered_rtt } else { hole.newest_delivered_rtt };
+        let allowed = rtt + self.reordering_window(hole, srtt);
         if now >= hole.sent_at + allowed {
             Verdict::Lost
         } else {
@@ -171,6 +174,16 @@ mod tests {
         let hole = hole(0, 0, 1);
         assert_eq!(policy.judge(&hole, RTT, at(100)), Verdict::Wait { until: at(125) });
         assert_eq!(policy.judge(&hole, RTT, at(125)), Verdict::Lost);
+    }
+
+    /// Linux 6.12, net/ipv4/tcp_recovery.c, `tcp_rack_advance`: what was held up lengthens the wait for others.
+    #[test]
+    fn the_round_trip_is_that_of_the_last_where_linux_is_asked_for() {
+        let hole = Hole { last_delivered_rtt: Span::from_ms(140), ..hole(0, 0, 3) };
+        assert_eq!(rack(|_| {}).judge(&hole, RTT, at(100)), Verdict::Lost);
+        let linux = rack(|config| config.rtt_of_last = true);
+        assert_eq!(linux.judge(&hole, RTT, at(139)), Verdict::Wait { until: at(140) });
+        assert_eq!(linux.judge(&hole, RTT, at(140)), Verdict::Lost);
     }
 
     // [RFC8985-3.3.2-1]

@@ -146,10 +146,9 @@ impl Sender {
     /// What has arrived counts as delivered.
     fn take_news(&mut self, ack: &mut Ack) {
         self.newest = ack.newest;
-        // Linux 6.12, net/ipv4/tcp_recovery.c, `tcp_rack_advance`: `rack.rtt_us` is that of the segment looked at last, sent last or not. What is
-        // SACKed comes before what is covered (`tcp_ack`).
+        // What is SACKed comes before what is covered (Linux 6.12, net/ipv4/tcp_input.c, `tcp_ack`).
         if let Some(sent_at) = ack.last_covered.or(ack.last_sacked) {
-            self.newest.rtt = ack.now.since(sent_at);
+            self.newest.last_rtt = ack.now.since(sent_at);
         }
         if self.config.recovery != Recovery::Sack {
             self.infer_delivered(ack);
@@ -524,19 +523,19 @@ mod tests {
     /// Linux 6.12 in virtual time, 5 Mbit/s and 10 ms: an ACK covered what was sent 22 ms before and SACKed what was sent 18 ms before. The hole
     /// between them, sent with the former, was not taken for lost, since `rack.rtt_us` was 22 ms.
     #[test]
-    fn the_round_trip_of_rack_is_that_of_what_is_covered_before_that_of_what_is_sacked() {
+    fn the_last_round_trip_is_that_of_what_is_covered_before_that_of_what_is_sacked() {
         let mut sender = sender_with_a_hole(true);
-        assert_eq!(sender.newest.rtt, Span::from_ms(180));
+        assert_eq!(sender.newest.last_rtt, Span::from_ms(180));
         let mut ack = sender.begin_ack(ms(300), &Packet::new(FlowId(0), Kind::Tcp, 0), 1);
         let front = *sender.board.front().unwrap();
         let segment = |sent_at, number| Segment { sent_at, number, ..front };
         let (covered, sacked) = (segment(ms(100), 100), segment(ms(140), 140));
         ack.take_sacked(&sacked);
         sender.take_news(&mut ack);
-        assert_eq!((sender.newest.sent_at, sender.newest.rtt), (ms(140), Span::from_ms(160)));
+        assert_eq!((sender.newest.sent_at, sender.newest.last_rtt), (ms(140), Span::from_ms(160)));
         ack.take_covered(&covered);
         sender.take_news(&mut ack);
-        assert_eq!((sender.newest.sent_at, sender.newest.rtt), (ms(140), Span::from_ms(200)));
+        assert_eq!((sender.newest.sent_at, sender.newest.last_rtt), (ms(140), Span::from_ms(200)));
     }
 
     /// The control is told of the segment that is SACKed, although a repeated one is acknowledged with it; and where there is nothing else, of

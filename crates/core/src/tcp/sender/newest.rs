@@ -11,6 +11,8 @@ pub(super) struct Newest {
     pub number: u64,
     /// Its round trip: `RACK.rtt`.
     pub rtt: Span,
+    /// The round trip of what the last ACK told of last.
+    pub last_rtt: Span,
     /// The highest offset known to have arrived: `RACK.fack`.
     pub highest: u64,
     /// When an ACK last reported something new.
@@ -29,6 +31,7 @@ impl Newest {
         if self.is_before(number) {
             (self.sent_at, self.number) = (sent_at, number);
             self.rtt = now.since(sent_at);
+            self.last_rtt = self.rtt;
         }
     }
 

@@ -162,6 +162,7 @@ impl Sender {
             newest_delivered_sent_at: self.newest.sent_at,
             newest_delivered_number: self.newest.number,
             newest_delivered_rtt: self.newest.rtt,
+            last_delivered_rtt: self.newest.last_rtt,
             newest_report_at: self.newest.reported_at,
             outstanding: self.board.packets_out(),
             outstanding_bytes: self.snd_nxt - self.snd_una,

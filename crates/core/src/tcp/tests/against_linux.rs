@@ -58,10 +58,6 @@ const REASONS: &[(&str, &str)] = &[
     ("quick_acks", "where the receive window is small the kernel begins with fewer quick ACKs (`tcp_incr_quickack`)"),
     ("sack_blocks", "the kernel reports three blocks where four fit; cause not examined"),
     ("threshold_adapts", "without SACK the duplicate threshold grows with the reordering that timestamps show"),
-    (
-        "rack_rtt",
-        "RACK's round trip here is that of the newest segment delivered, in the kernel that of the last, which spares what a spike held up",
-    ),
     ("undo_after_timeout", "a DSACK that answers a probe takes back the recovery before it"),
     (
         "undo_twice",
