@@ -741,6 +741,11 @@ class Rack(Part):
 
     name: Literal["rack"] = field(default="rack", init=False)
 
+    rtt_of_last: bool | None = None
+    """`RACK.rtt` is of the delivered segment that the ACK told of last (Linux, `tcp_rack_advance`). The RFC: of the
+    one sent last. Default: false.
+    """
+
     threshold: int | None = None
     """Number of reported segments that ends the reordering window, as long as no reordering was seen (RFC 8985:
     DupThresh, 3). 0: never (Linux: `TCP_RACK_NO_DUPTHRESH`). Default: 3.
