@@ -41,7 +41,9 @@ impl World {
         }
         c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
         self.air.hand_over_due |= c.frames().len().max(c.ppdus().len()) >= CAPTURE_LOT;
-        self.take_from_air(channel);
+        if !self.air.out.is_empty() {
+            self.take_from_air(channel);
+        }
         // Only now: what was delivered may have been answered, and the answer is in the channel.
         self.timeline.set(component, self.air.channels[channel.index()].deadline());
     }

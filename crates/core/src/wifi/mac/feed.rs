@@ -1,7 +1,7 @@
 //! From the host's queues to PPDUs that wait for the air.
 
 use super::originator::{MOST_BOOKED, Mpdu, Session};
-use super::{Link, NEVER, SimMac};
+use super::{Link, NEVER, SimMac, account};
 use crate::packet::{Held, Pool};
 use crate::units::{Span, Time};
 use crate::wifi::channel::AirOutputs;
@@ -62,59 +62,56 @@ impl SimMac {
     }
 
     fn move_down(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
-        let r = radio.index();
-        if self.radios[r].is_shut || self.transmits[r].is_pulled() {
-            return;
-        }
-        let orphans = self.radios[r].orphans;
+        let mut renewed = None;
         loop {
-            let queue = &self.radios[r].queues[ac.index()];
-            if queue.driver_count >= queue.driver_frames {
+            let SimMac { radios, transmits, sessions, links, drops, .. } = self;
+            let (r, transmit) = (&mut radios[radio.index()], &mut transmits[radio.index()]);
+            if r.is_shut || r.is_pulled {
                 return;
             }
-            let (sessions, links) = (&self.sessions, &self.links);
-            let airtime = |held: &Held| {
-                let session = &sessions[SessionId::of(held.session).index()];
-                airtime_estimate(held.size, &links[session.link.index()])
+            let (orphans, queue) = (r.orphans, &mut r.queues[ac.index()]);
+            let (id, airtime, over) = loop {
+                if queue.driver_count >= queue.driver_frames {
+                    return;
+                }
+                let (id, airtime, to) = if let Some(next) = renewed.take() {
+                    next
+                } else {
+                    let airtime = |held: &Held| {
+                        let session = &sessions[SessionId::of(held.session).index()];
+                        airtime_estimate(held.size, &links[session.link.index()])
+                    };
+                    let next = transmit.dequeue(now, ac, &airtime, pool, drops);
+                    account(now, drops, sessions, links, pool, out);
+                    let Some((id, airtime)) = next else { return };
+                    (id, airtime, SessionId::of(pool.held(id).session))
+                };
+                let (held, session) = (pool.held(id), &mut sessions[to.index()]);
+                if session.is_over {
+                    break (id, airtime, to);
+                }
+                if held.reports && orphans {
+                    out.release(held.flow, held.len);
+                }
+                queue.driver_count += 1;
+                session.fresh.push_back(Mpdu::new(id, held, held.reports && !orphans, airtime));
+                queue.schedule(to, session, transmit);
             };
-            let next = self.transmits[r].dequeue(now, ac, &airtime, pool, &mut self.drops);
-            self.account(now, pool, out);
-            let Some((id, airtime)) = next else { return };
-            let held = *pool.held(id);
-            let (mut to, report) = (SessionId::of(held.session), held.reports);
-            if self.sessions[to.index()].is_over {
-                // Of a queue for all stations: it was there before the association ended.
-                match self.session_now(to, ac) {
-                    Some(new) => to = new,
-                    None => {
-                        self.turn_away(now, self.sessions[to.index()].link, id, report, pool, out);
-                        continue;
-                    }
+            // Of a queue for all stations: it was there before the association ended.
+            match self.session_now(over, ac) {
+                Some(new) => renewed = Some((id, airtime, new)),
+                None => {
+                    let report = pool.held(id).reports;
+                    self.turn_away(now, self.sessions[over.index()].link, id, report, pool, out);
                 }
             }
-            if report && orphans {
-                out.release(held.flow, held.len);
-            }
-            let mpdu = Mpdu::new(id, &held, report && !orphans, airtime);
-            let queue = &mut self.radios[r].queues[ac.index()];
-            queue.driver_count += 1;
-            self.sessions[to.index()].fresh.push_back(mpdu);
-            self.schedule(radio, ac, to);
         }
     }
 
     /// A session has something to send.
     pub(super) fn schedule(&mut self, radio: RadioId, ac: Ac, id: SessionId) {
-        let session = &mut self.sessions[id.index()];
-        if !session.is_scheduled {
-            session.is_scheduled = true;
-            let schedule = &mut self.radios[radio.index()].queues[ac.index()].schedule;
-            if self.transmits[radio.index()].comes_first() {
-                schedule.push_front(id);
-            } else {
-                schedule.push_back(id);
-            }
-        }
+        let queue = &mut self.radios[radio.index()].queues[ac.index()];
+        queue.schedule(id, &mut self.sessions[id.index()], &self.transmits[radio.index()]);
     }
 
     /// Forms one PPDU; false if nothing can be sent.
@@ -163,7 +160,7 @@ impl SimMac {
             }
             let is_formed = ppdu.is_some();
             queue.formed.extend(ppdu);
-            self.account(now, pool, out);
+            account(now, drops, &self.sessions, &mut self.links, pool, out);
             if is_formed {
                 return true;
             }

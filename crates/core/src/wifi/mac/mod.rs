@@ -137,23 +137,30 @@ impl SimMac {
     /// The radios at time 0 with nothing to send, and the medium that they need.
     pub(super) fn new(config: &ChannelConfig) -> (SimMac, MediumSetup) {
         let component = |i| component(config.index, i);
-        let is_ap = |r: usize| config.pairs.iter().any(|p| p.access_point.index() == r);
+        let (mut is_ap, mut is_shut) = (vec![false; config.radios.len()], vec![false; config.radios.len()]);
+        for pair in &config.pairs {
+            is_ap[pair.access_point.index()] = true;
+            is_shut[pair.station.index()] |= pair.roams.is_some();
+        }
         let mut radios = Vec::with_capacity(config.radios.len());
         let mut transmits = Vec::with_capacity(config.radios.len());
         let mut setups: Vec<RadioSetup> = Vec::with_capacity(config.radios.len());
+        let mut fastest = Mode::DSSS[0];
         for (i, radio) in config.radios.iter().enumerate() {
             // Radios of one kind share the table, and the cache has it once.
             let before = i.checked_sub(1).filter(|&before| Arc::ptr_eq(&config.radios[before], radio));
             let timing: Arc<Timing> =
                 before.map_or_else(|| Arc::new(radio.phy.timing()), |before| Arc::clone(&setups[before].timing));
             let edca = if radio.has_qos() {
-                edca_defaults(&timing, is_ap(i))
+                edca_defaults(&timing, is_ap[i])
             } else {
                 let aifsn = if radio.phy.standard == Standard::Wavelan { 0 } else { 2 };
                 let dcf = EdcaParams { aifsn, cw_min: timing.cw_min, cw_max: timing.cw_max, txop: Span::ZERO };
                 [dcf; 4]
             };
-            let fastest = fastest(&radio.phy.modes());
+            if before.is_none() {
+                fastest = self::fastest(&radio.phy.modes());
+            }
             let streams = [0, 1, 2, 3].map(|ac| Stream::new(config.seed, component(4 * i + ac), Purpose::AirQueue));
             transmits.push(radio.transmit.build(&TransmitContext { rate: fastest.rate(), streams }));
             let driver_frames = radio.transmit.driver_frames();
@@ -184,11 +191,13 @@ impl SimMac {
                 framing: radio.framing(),
                 acks: radio.acks(),
                 is_pulled: transmits[i].is_pulled(),
-                is_shut: config.pairs.iter().any(|p| p.station.index() == i && p.roams.is_some()),
+                is_shut: is_shut[i],
             });
         }
         let (mut links, mut pairs, mut paths) = (Vec::new(), Vec::new(), Vec::new());
         let errors = ErrorModel::default();
+        // By direction, of the pair before: its configurations, and their modes. Most pairs are alike.
+        let mut known = [(None, Vec::new()), (None, Vec::new())];
         for (i, pair) in config.pairs.iter().enumerate() {
             let station = &config.radios[pair.station.index()];
             let access_point = &config.radios[pair.access_point.index()];
@@ -203,9 +212,13 @@ impl SimMac {
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
-                let common = radio.phy.modes_with(&other.phy);
+                let ends = (Arc::as_ptr(radio), Arc::as_ptr(other));
+                if known[down].0 != Some(ends) {
+                    let common = radio.phy.modes_with(&other.phy);
+                    known[down] = (Some(ends), if common.is_empty() { radio.phy.modes() } else { common });
+                }
                 let context = RateContext {
-                    modes: if common.is_empty() { radio.phy.modes() } else { common },
+                    modes: known[down].1.clone(),
                     timing: (*setups[if down == 1 { pair.access_point } else { pair.station }.index()].timing).clone(),
                     stream: Stream::new(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
@@ -351,35 +364,9 @@ impl SimMac {
         id
     }
 
-    /// Books what a discipline has just dropped and marked.
-    #[inline]
+    /// As [`account`].
     pub(super) fn account(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
-        if !self.drops.dropped.is_empty() || !self.drops.marked.is_empty() {
-            self.book_drops(now, pool, out);
-        }
-    }
-
-    #[cold]
-    pub(super) fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
-        for id in self.drops.marked.drain(..) {
-            let session = SessionId::of(pool.held(id).session);
-            self.links[self.sessions[session.index()].link.index()].stats.marked += 1;
-        }
-        for (id, reason) in self.drops.dropped.drain(..) {
-            let held = pool.held(id);
-            let link = self.sessions[SessionId::of(held.session).index()].link;
-            let l = &mut self.links[link.index()];
-            match reason {
-                DropReason::Early => l.stats.dropped_early += 1,
-                DropReason::Filtered => l.stats.filtered += 1,
-                _ => l.stats.dropped_overflow += 1,
-            }
-            l.release(now, held.size);
-            if held.reports {
-                out.release(held.flow, held.len);
-            }
-            out.dropped.push((link, id, reason));
-        }
+        account(now, &mut self.drops, &self.sessions, &mut self.links, pool, out);
     }
 
     /// Holes that have stood for the timeout are passed over.
@@ -425,6 +412,51 @@ impl SimMac {
             session.recipient_waits
         });
         self.reorder_at = least;
+    }
+}
+
+/// Books what a discipline has just dropped and marked.
+#[inline]
+pub(super) fn account(
+    now: Time,
+    drops: &mut Drops,
+    sessions: &[Session],
+    links: &mut [Link],
+    pool: &Pool,
+    out: &mut AirOutputs,
+) {
+    if !drops.dropped.is_empty() || !drops.marked.is_empty() {
+        book_drops(now, drops, sessions, links, pool, out);
+    }
+}
+
+#[cold]
+fn book_drops(
+    now: Time,
+    drops: &mut Drops,
+    sessions: &[Session],
+    links: &mut [Link],
+    pool: &Pool,
+    out: &mut AirOutputs,
+) {
+    for id in drops.marked.drain(..) {
+        let session = SessionId::of(pool.held(id).session);
+        links[sessions[session.index()].link.index()].stats.marked += 1;
+    }
+    for (id, reason) in drops.dropped.drain(..) {
+        let held = pool.held(id);
+        let link = sessions[SessionId::of(held.session).index()].link;
+        let l = &mut links[link.index()];
+        match reason {
+            DropReason::Early => l.stats.dropped_early += 1,
+            DropReason::Filtered => l.stats.filtered += 1,
+            _ => l.stats.dropped_overflow += 1,
+        }
+        l.release(now, held.size);
+        if held.reports {
+            out.release(held.flow, held.len);
+        }
+        out.dropped.push((link, id, reason));
     }
 }
 

@@ -25,6 +25,22 @@ pub(in crate::wifi) struct AcQueue {
     pub schedule: VecDeque<SessionId>,
 }
 
+impl AcQueue {
+    /// A session has something to send.
+    #[inline]
+    pub(in crate::wifi) fn schedule(&mut self, id: SessionId, session: &mut Session, transmit: &AnyTransmit) {
+        if session.is_scheduled {
+            return;
+        }
+        session.is_scheduled = true;
+        if transmit.comes_first() {
+            self.schedule.push_front(id);
+        } else {
+            self.schedule.push_back(id);
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(in crate::wifi) struct Radio {
     pub config: Arc<RadioConfig>,

@@ -91,8 +91,6 @@ pub(super) struct Contention {
     queues: Vec<Queue>,
     /// By radio, of those in the queues: the slot in which each backoff is over.
     due: Vec<[u64; 4]>,
-    /// Since when the backoffs in the queues run, AIFS not yet counted; [`NEVER`]: they are stopped.
-    runs_since: Time,
     /// By radio: when its first frame may leave.
     ready: Vec<Time>,
     /// Radios of which that is known.
@@ -136,7 +134,6 @@ impl Contention {
             loose: Set::default(),
             queues: Vec::new(),
             due: Vec::new(),
-            runs_since: Time::ZERO,
             ready: Vec::new(),
             has_ready: Set::default(),
             rng: Vec::new(),
@@ -176,7 +173,7 @@ impl Contention {
         let n = c.ready.len();
         (c.loose, c.has_ready) = (Set::of(n), Set::of(n));
         (c.is_queued, c.due) = (vec![false; n], vec![[0; 4]; n]);
-        c.queues.resize_with(c.kinds.len(), Queue::default);
+        c.queues = c.kinds.iter().map(|kind| Queue::new(kind.slot, kind.start_after(Time::ZERO, Time::ZERO))).collect();
         if let Some(first) = c.carrier.first() {
             c.shared = *first;
             c.is_one_cell &= c.carrier.iter().all(|carrier| carrier.eifs_extra == first.eifs_extra);
@@ -260,21 +257,21 @@ impl Contention {
         self.next
     }
 
-    /// A frame waits in a category that had none.
+    /// A frame waits in a category, which may have had one already.
+    #[inline]
     pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: Time) {
         let r = radio.index();
-        if self.access[r][ac.index()].has_frame {
-            return;
-        }
-        self.take_out(r);
-        self.find_frame(r, ac, now);
-        if !self.is_apart[r] {
-            self.put_in(r);
+        if !self.access[r][ac.index()].has_frame {
+            self.take_out(r);
+            self.on_first_frame(r, ac, now);
+            if !self.is_apart[r] {
+                self.put_in(r);
+            }
         }
     }
 
-    /// As [`Self::on_frame`], of a radio that is not in the queues.
-    fn find_frame(&mut self, r: usize, ac: Ac, now: Time) {
+    /// A frame waits in a category that had none, of a radio that is not in the queues.
+    fn on_first_frame(&mut self, r: usize, ac: Ac, now: Time) {
         let carrier = *self.sensed_by(r);
         // [IEEE80211-10.3.2.1-1]
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
@@ -349,8 +346,11 @@ impl Contention {
         own.sensed += 1;
         own.clean = false;
         own.deaf = true;
+        let is_stopped = own.engaged;
         let mut counted = Counted::nothing();
-        self.freeze(t, now, &mut counted);
+        if !is_stopped {
+            self.freeze(t, now, &mut counted);
+        }
         let hears = if self.shares { &mut self.apart } else { &mut self.hears[t] };
         let hears = std::mem::take(hears);
         for h in hears.iter().map(|h| h.index()).filter(|&h| h != t) {

@@ -417,7 +417,7 @@ impl TransmitPath for Mac80211 {
         let quantum_ns = signed64(quantum.as_ns());
         let candidates = || (0..order.count()).filter(|&at| order.can_send(at));
         let has_share = |txqs: &[Txq], at: usize| txqs[order.receiver(at).index()].deficit_ns >= 0;
-        let mut first = candidates().find(|&at| has_share(txqs, at));
+        let mut first = (0..order.count()).find(|&at| has_share(txqs, at) && order.can_send(at));
         if first.is_none() {
             // Round after round, until one of them has a share again.
             let rounds = |at: usize| -txqs[order.receiver(at).index()].deficit_ns.div_euclid(quantum_ns);

@@ -1,18 +1,21 @@
 //! Backoffs that run down in step. Radios that sense the same count the same slots, so of many of one kind only the first has to be
 //! looked at: each stands in a queue by the number of its slot, counted from the beginning, and what a transmission stops is one count.
 
-use super::backoff::{Counted, Kind};
+use super::backoff::Counted;
 use super::set::bits;
 use super::{Contention, NEVER};
 use crate::convert::{low16, saturate32};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
 
 /// Those backoffs of one kind that run down in step.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
-    /// Slots counted so far.
+    /// Slots counted before `begin`.
     pub(super) counted: u64,
+    /// When the first slot begins that is not counted; [`NEVER`]: the medium is busy.
+    pub(super) begin: Time,
+    slot: Span,
     /// Backoffs that go by this count, without a frame or with one.
     pub(super) members: u32,
     /// Those with a frame, as slot and radio, the first to leave last.
@@ -27,6 +30,15 @@ fn key(slot: u64, radio: RadioId) -> u64 {
 }
 
 impl Queue {
+    /// An empty one, with slots of that length that are counted from `begin` on.
+    pub(super) fn new(slot: Span, begin: Time) -> Queue {
+        Queue { counted: 0, begin, slot, members: 0, waiting: Vec::new() }
+    }
+    /// When a backoff is over that ends with this slot, if the medium stays idle.
+    #[inline]
+    pub(super) fn end_of(&self, slot: u64) -> Time {
+        if self.begin == NEVER { NEVER } else { self.begin + self.slot * (slot - self.counted) }
+    }
     /// A frame of a radio may leave in that slot.
     pub(super) fn put(&mut self, slot: u64, radio: RadioId) {
         let key = key(slot, radio);
@@ -51,28 +63,22 @@ impl Queue {
 impl Contention {
     /// When the first frame in the queues may leave, and whose it is; ties to the lower number.
     pub(super) fn first_queued(&self) -> (Time, RadioId) {
-        let firsts = self.queues.iter().zip(&self.kinds).filter_map(|(queue, kind)| {
+        if self.queues.first().is_none_or(|queue| queue.begin == NEVER) {
+            return (NEVER, RadioId(0));
+        }
+        let firsts = self.queues.iter().filter_map(|queue| {
             let (slot, radio) = queue.first()?;
-            Some((self.end_of(queue, kind, slot), radio))
+            Some((queue.end_of(slot), radio))
         });
         firsts.min().unwrap_or((NEVER, RadioId(0)))
-    }
-
-    /// When a slot comes, if the medium stays idle.
-    #[inline]
-    fn end_of(&self, queue: &Queue, kind: &Kind, slot: u64) -> Time {
-        if self.runs_since == NEVER {
-            return NEVER;
-        }
-        kind.start_after(self.runs_since, self.shared.hold) + kind.slot * (slot - queue.counted)
     }
 
     /// The backoffs of a radio that senses what is shared go into the queues, if each of them would end there when it does.
     pub(super) fn put_in(&mut self, r: usize) {
         let runs_as = |ac: usize| {
             let a = &self.access[r][ac];
-            let (queue, kind) = (&self.queues[usize::from(a.kind)], &self.kinds[usize::from(a.kind)]);
-            a.ready_at == self.end_of(queue, kind, queue.counted + u64::from(a.backoff))
+            let queue = &self.queues[usize::from(a.kind)];
+            a.ready_at == queue.end_of(queue.counted + u64::from(a.backoff))
         };
         if !bits(self.pending[r]).all(runs_as) {
             return;
@@ -103,9 +109,8 @@ impl Contention {
     fn take_out_queued(&mut self, r: usize) {
         self.is_queued[r] = false;
         for ac in bits(self.pending[r]) {
-            let (kind, due) = (usize::from(self.access[r][ac].kind), self.due[r][ac]);
-            let ready_at = self.end_of(&self.queues[kind], &self.kinds[kind], due.max(self.queues[kind].counted));
-            let (a, queue) = (&mut self.access[r][ac], &mut self.queues[kind]);
+            let (a, due) = (&mut self.access[r][ac], self.due[r][ac]);
+            let queue = &mut self.queues[usize::from(a.kind)];
             queue.members -= 1;
             a.backoff = saturate32(due.saturating_sub(queue.counted));
             if a.has_frame {
@@ -115,7 +120,7 @@ impl Contention {
                 self.pending[r] &= !(1 << ac);
                 continue;
             }
-            a.ready_at = ready_at;
+            a.ready_at = queue.end_of(due);
         }
         self.loose.put(r, self.pending[r] != 0);
         self.update(r);
@@ -135,14 +140,11 @@ impl Contention {
                 self.freeze_as::<true>(h, now, false, counted);
             }
         }
-        if self.runs_since != NEVER {
-            for ((number, kind), queue) in (0..).zip(&self.kinds).zip(&mut self.queues) {
-                let begin = kind.start_after(self.runs_since, self.shared.hold);
-                if queue.members > 0 && now >= begin {
-                    queue.counted += u64::from(counted.slots(number, kind, begin, now));
-                }
+        for ((number, kind), queue) in (0..).zip(&self.kinds).zip(&mut self.queues) {
+            let begin = std::mem::replace(&mut queue.begin, NEVER);
+            if queue.members > 0 && now >= begin {
+                queue.counted += u64::from(counted.slots(number, kind, begin, now));
             }
-            self.runs_since = NEVER;
         }
         for word in 0..self.loose.word_count() {
             for h in self.loose.of_word(word) {
@@ -155,7 +157,10 @@ impl Contention {
     /// What is shared is idle.
     pub(super) fn start_shared(&mut self) {
         let shared = self.shared;
-        self.runs_since = (shared.idle_since + shared.extra).max(shared.nav);
+        let start = (shared.idle_since + shared.extra).max(shared.nav);
+        for (kind, queue) in self.kinds.iter().zip(&mut self.queues) {
+            queue.begin = kind.start_after(start, shared.hold);
+        }
         for word in 0..self.loose.word_count() {
             for h in self.loose.of_word(word) {
                 self.thaw_as::<true>(h, &shared);

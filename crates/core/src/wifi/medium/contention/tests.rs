@@ -394,13 +394,12 @@ fn seen(c: &Contention) -> Vec<(u32, Time, bool)> {
         if !c.is_queued[r] || !is_pending {
             return (a.backoff, a.ready_at, is_pending);
         }
-        let (queue, kind) = (&c.queues[usize::from(a.kind)], &c.kinds[usize::from(a.kind)]);
+        let queue = &c.queues[usize::from(a.kind)];
         let left = c.due[r][ac].saturating_sub(queue.counted);
         if left == 0 && !a.has_frame {
             return (0, NEVER, false);
         }
-        let over = |since| kind.start_after(since, Time::ZERO) + kind.slot * left;
-        (left.try_into().unwrap(), if c.runs_since == NEVER { NEVER } else { over(c.runs_since) }, true)
+        (left.try_into().unwrap(), queue.end_of(queue.counted + left), true)
     };
     (0..c.ready.len()).flat_map(|r| (0..4).map(move |ac| (r, ac))).map(of).collect()
 }
