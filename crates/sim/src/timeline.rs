@@ -5,12 +5,12 @@
 //! stays. Ids are not kept: whose the earliest deadline is, is found from the root down, the first of each group first, so
 //! ties go to the lower id.
 //!
-//! Some components are idle nearly always, and otherwise due within a moment: the polls of interfaces. Few of them have a
-//! deadline at a time, and each of those is next soon. For them the way through the tree is long and a heap is short, so
-//! they are in a heap ([`Brief`]).
+//! Some components have deadlines that are next soon: the polls of interfaces, which are idle nearly always, and wireless channels,
+//! which are few. For them the way through the tree is long and a heap is short, so they are in a heap ([`Brief`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 use airtcp_core::convert::count;
@@ -43,7 +43,7 @@ pub struct Timeline {
     next: (Time, Component),
 }
 
-/// Deadlines of components that are idle nearly always.
+/// Deadlines of components that are few, or idle nearly always.
 #[derive(Debug, Clone)]
 struct Brief {
     /// The number of the first of them.
@@ -56,7 +56,7 @@ struct Brief {
 const IDLE: (Time, Component) = (Time::NEVER, Component(u32::MAX));
 
 impl Timeline {
-    /// `components` of them, all idle; those in `brief` are so nearly always.
+    /// `components` of them, all idle; of those in `brief` few have a deadline at a time.
     pub fn new(components: usize, brief: Range<u32>) -> Timeline {
         let (mut levels, mut groups, mut leaves) = (Vec::new(), 0, (components - brief.len()).max(1));
         loop {
@@ -140,6 +140,14 @@ impl Timeline {
         if self.brief.has(component) { self.set_brief(component, deadline) } else { self.set(component, deadline) }
     }
 
+    /// As [`Self::advance_to`], of a brief component, whose deadline is never early.
+    #[inline]
+    pub fn advance_brief_to(&mut self, component: Component, deadline: Time) {
+        if deadline < self.get_brief(component) {
+            self.set_brief(component, deadline);
+        }
+    }
+
     /// Moves the deadline of a component forward to `deadline` if that is earlier; a later one is left for the moment when the
     /// leaf fires.
     #[inline]
@@ -191,7 +199,13 @@ impl Brief {
         }
         *own = deadline;
         if !deadline.is_never() {
-            self.heap.push(Reverse((deadline, component)));
+            // Mostly it is the one that has just been served.
+            let is_next = |next: &PeekMut<Reverse<(Time, Component)>>| next.0.1 == component;
+            if let Some(mut next) = self.heap.peek_mut().filter(is_next) {
+                *next = Reverse((deadline, component));
+            } else {
+                self.heap.push(Reverse((deadline, component)));
+            }
         }
         while let Some(&Reverse((time, of))) = self.heap.peek() {
             if self.deadlines[(of.0 - self.first) as usize] == time {

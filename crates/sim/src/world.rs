@@ -219,7 +219,7 @@ impl World {
             flows.len(),
             roamers.count(),
         );
-        let mut timeline = Timeline::new(components.count(), components.interfaces());
+        let mut timeline = Timeline::new(components.count(), components.brief());
         for (q, queued) in (0..).map(QueueId).zip(&links.queued) {
             if has_link(queued.link) {
                 timeline.set(components.queue(q), queued.deadline(Time::NEVER));

@@ -213,8 +213,11 @@ impl Channel {
         out: &mut AirOutputs,
     ) {
         if let Some((radio, ac)) = self.mac.take_in(now, link, id, ac, report, pool, out) {
-            self.mac.serve(now, radio, ac, &mut self.medium, pool, out);
-            self.set_due();
+            if self.mac.serve(now, radio, ac, &mut self.medium, pool, out) {
+                self.set_due();
+            } else {
+                self.due = self.due.min(self.mac.aqm_at);
+            }
         }
     }
 

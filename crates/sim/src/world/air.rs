@@ -24,7 +24,7 @@ impl World {
         self.entering = p.flow;
         let c = &mut self.air.channels[channel.index()];
         c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);
-        self.timeline.advance_to(self.components.channel(channel), c.deadline());
+        self.timeline.advance_brief_to(self.components.channel(channel), c.deadline());
         if !self.air.out.is_empty() {
             self.take_from_air(channel);
         }
@@ -36,7 +36,7 @@ impl World {
         let component = self.components.channel(channel);
         if c.deadline() > self.now {
             // The leaf was early.
-            self.timeline.set(component, c.deadline());
+            self.timeline.set_brief(component, c.deadline());
             return;
         }
         c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
@@ -45,7 +45,7 @@ impl World {
             self.take_from_air(channel);
         }
         // Only now: what was delivered may have been answered, and the answer is in the channel.
-        self.timeline.set(component, self.air.channels[channel.index()].deadline());
+        self.timeline.set_brief(component, self.air.channels[channel.index()].deadline());
     }
 
     /// What a channel has put out goes where it belongs.

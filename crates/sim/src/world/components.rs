@@ -102,9 +102,9 @@ impl Components {
     pub(super) fn interface(&self, interface: InterfaceId) -> Component {
         self.number(self.first_interface + interface.0)
     }
-    /// All interfaces. They are brief ones of the timeline.
-    pub(super) fn interfaces(&self) -> std::ops::Range<u32> {
-        self.first_interface..self.first_processor
+    /// All channels and interfaces. They are brief ones of the timeline.
+    pub(super) fn brief(&self) -> std::ops::Range<u32> {
+        self.queues..self.first_processor
     }
     #[inline]
     pub(super) fn processor(&self, processor: ProcessorId) -> Component {

@@ -216,11 +216,11 @@ impl Regions {
         });
         let local = local.collect();
         let is_own = |region: usize| division.part[region] == part;
-        let interfaces = components.interfaces();
+        let brief = components.brief();
         let region = |(number, components): (usize, Vec<u32>)| {
             let (lanes, leaves, brief) = if is_own(number) {
                 let before = |id: u32| count(components.partition_point(|&component| component < id));
-                (lanes, components.len(), before(interfaces.start)..before(interfaces.end))
+                (lanes, components.len(), before(brief.start)..before(brief.end))
             } else {
                 (0, 0, 0..0)
             };

@@ -338,7 +338,7 @@ impl World {
 
     fn after_change(&mut self, channel: ChannelId) {
         let deadline = self.air.channels[channel.index()].deadline();
-        self.timeline.set(self.components.channel(channel), deadline);
+        self.timeline.set_brief(self.components.channel(channel), deadline);
         if !self.air.out.is_empty() {
             self.take_from_air(channel);
         }

@@ -10,7 +10,8 @@ use crate::wifi::medium::{Medium, Signals};
 use crate::wifi::trace::Ac;
 
 impl SimMac {
-    /// Fills the driver from the queues and forms what is to be sent, as far as there is room.
+    /// Fills the driver from the queues and forms what is to be sent, as far as there is room. True if the radio contends for more than
+    /// before.
     pub(in crate::wifi) fn serve(
         &mut self,
         now: Time,
@@ -19,12 +20,10 @@ impl SimMac {
         medium: &mut Medium,
         pool: &mut Pool,
         out: &mut AirOutputs,
-    ) {
+    ) -> bool {
         self.refill(now, radio, ac, pool, out);
         self.form_ahead(now, radio, ac, 0, medium.signals(), pool, out);
-        if self.waits(radio, ac) {
-            medium.on_frame(now, radio, ac);
-        }
+        self.waits(radio, ac) && medium.on_frame(now, radio, ac)
     }
 
     /// PPDUs that a radio keeps ready for the air.

@@ -257,17 +257,19 @@ impl Contention {
         self.next
     }
 
-    /// A frame waits in a category, which may have had one already.
+    /// A frame waits in a category. True if it is the first.
     #[inline]
-    pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: Time) {
+    pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: Time) -> bool {
         let r = radio.index();
-        if !self.access[r][ac.index()].has_frame {
+        let is_first = !self.access[r][ac.index()].has_frame;
+        if is_first {
             self.take_out(r);
             self.on_first_frame(r, ac, now);
             if !self.is_apart[r] {
                 self.put_in(r);
             }
         }
+        is_first
     }
 
     /// A frame waits in a category that had none, of a radio that is not in the queues.

@@ -184,10 +184,11 @@ impl Medium {
         due
     }
 
-    /// A frame waits in a category that had none: the radio contends for it. The frame itself is asked for when it may leave.
+    /// A frame waits in a category: the radio contends for it. The frame itself is asked for when it may leave. False if the category had
+    /// one already, and nothing changes.
     #[inline]
-    pub fn on_frame(&mut self, now: Time, radio: RadioId, ac: Ac) {
-        self.contention.on_frame(radio, ac, now);
+    pub fn on_frame(&mut self, now: Time, radio: RadioId, ac: Ac) -> bool {
+        self.contention.on_frame(radio, ac, now)
     }
 
     /// Ends a stage that is over at `now`; false if there is none. Of several the one that began first.
