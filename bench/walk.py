@@ -1,6 +1,6 @@
 """A real sender with TCP-AV on the walk of the study tcp-av-handover, beside the simulation: a table.
 
-Usage: walk.py [--only NAME ...] [--runs N] [--seeds N] [--together] [--simulated] [--page]
+Usage: walk.py [--kernel VERSION|FILE] [--only NAME ...] [--runs N] [--seeds N] [--together] [--simulated] [--page]
 
 Needs root, /dev/net/tun, a kernel that `airtcp host av` works on, and the binary of `make host`. With six runs it takes
 about ten minutes. Time has to be kept: `chrt --rr 1` before the command, or a machine that does nothing else. With
@@ -13,6 +13,10 @@ uploading laptops to one with six, and changes over in second 20. Under `airtcp 
 writes to TCP of this machine's kernel: plain Reno, plain CUBIC, or TCP-AV on Reno by `airtcp host av --target
 12Mbit/s`, which hears of the handover by an address that comes. Its receiver is a second wired host, and real too.
 The others and their receiver are simulated, as in the study. Windows are at most 44 segments, or grow.
+
+With --kernel both programs run in Linux guests in virtual time (tools/uml/build.py makes one), where nothing is late
+and nothing else has to stand still. Guests have small queues and FQ-CoDel, and so has the simulated laptop then. They
+have no BPF trampolines, so TCP-AV is left out. Figures and table are apart from those of this machine's kernel.
 
 The simulation has flows in the place of both programs: of `linux-6`, without small queues, and hosts that read what
 comes at once. Throughputs count until second 10, before the walk, and from second 22 to 40, after the handover. A
@@ -41,6 +45,7 @@ import hosts
 import numpy as np
 import page
 import polars as pl
+import virtual
 
 import airtcp
 
@@ -89,8 +94,8 @@ print("walked", json.dumps({{"control": control, "rows": rows}}), flush=True)
 """
 
 
-def scenario(window: int | None, control: str, seed: int) -> Json:
-    """The walk, as it is simulated."""
+def scenario(window: int | None, control: str, seed: int, *, guests: bool = False) -> Json:
+    """The walk, as it is simulated: with the queues of this machine's kernel behind a TUN device, or with those of guests."""
     walk = copy.deepcopy(tomllib.loads(STUDY.read_text()))
     walk |= {"name": "hosts-walk", "seed": seed, "duration": f"{LAST_S}s"}
     offered = f"{(window or GROWN) * 1448}B"
@@ -106,7 +111,12 @@ def scenario(window: int | None, control: str, seed: int) -> Json:
     walk["links"].append(wire)
     cc, _ = CONTROLS[control]
     mobile = walk["flows"][-1]
-    mobile |= {"to": "peer", "tcp": {"tsq": "off"} | ({} if cc is None else {"cc": cc})}
+    tsq = {} if guests else {"tsq": "off"}
+    mobile |= {"to": "peer", "tcp": tsq | ({} if cc is None else {"cc": cc})}
+    if guests:
+        station = {"node": "mobile", "radio": {"transmit": virtual.TRANSMIT}}
+        for wlan in walk["wlans"]:
+            wlan["stations"] = [station if one == "mobile" else one for one in wlan["stations"]]
     return walk
 
 
@@ -133,9 +143,9 @@ def dropped(results: airtcp.Results) -> list[int]:
     return [int(packets) for packets in one]
 
 
-def simulated(window: int | None, control: str, seed: int, folder: Path) -> Json:
+def simulated(window: int | None, control: str, seed: int, folder: Path, *, guests: bool = False) -> Json:
     """One simulated run."""
-    results = airtcp.run(hosts.toml(scenario(window, control, seed), folder, "simulated"))
+    results = airtcp.run(hosts.toml(scenario(window, control, seed, guests=guests), folder, "simulated"))
     flow = results.flows.filter(pl.col("group") == "mobile").select("flow", "timeouts").collect()
     seen = results.flow_series.join(flow.lazy().select("flow"), on="flow", maintain_order="left").collect()
     rows = list(seen.select("time_s", "bytes_acked").iter_rows())
@@ -148,16 +158,19 @@ def simulated(window: int | None, control: str, seed: int, folder: Path) -> Json
     }
 
 
-def measured(window: int | None, control: str, seed: int, folder: Path) -> Json:
-    """One run of a real sender."""
+def measured(window: int | None, control: str, seed: int, folder: Path, image: str | None = None) -> Json:
+    """One run of a real sender: of this machine's kernel, or of a guest's in virtual time."""
     folder = folder / control
     folder.mkdir(exist_ok=True)
     programs = hosts.programs(folder, send=SEND, receive=hosts.SINK)
     out = folder / "real"
     shutil.rmtree(out, ignore_errors=True)
-    path = hosts.toml({**scenario(window, control, seed), "duration": f"{LAST_S + 5}s"}, folder, "real")
+    walk = scenario(window, control, seed, guests=image is not None)
+    path = hosts.toml({**walk, "duration": f"{LAST_S + 5}s"}, folder, "real")
     begins, (_, kernel) = f"{random.Random(seed).uniform(0, 1):.3f}", CONTROLS[control]
     words: hosts.Words = [path, "--for", f"{LAST_S + 2}s", "--out", out, "--no-capture"]
+    if image is not None:
+        words += ["--virtual", "--kernel", image]
     words += hosts.on("peer", f"exec {programs['receive']}")
     words += hosts.on("mobile", f"exec {programs['send']} {begins} {LAST_S} {kernel}")
     if kernel == "airtcp_av":
@@ -186,7 +199,7 @@ def measured(window: int | None, control: str, seed: int, folder: Path) -> Json:
         "cwnd": [row["cwnd"] for row in walked["rows"]],
         "again": [row["again"] for row in walked["rows"]],
         "validity": emu["validity"],
-        "late_p99_us": emu["lateness"]["p99_us"],
+        "late_p99_us": emu["lateness"]["p99_us"] if image is None else 0,
     }
 
 
@@ -220,7 +233,8 @@ def row(one: Json) -> tuple[str, int, int]:
         cells += two
         inside += is_inside
     validity = [run["validity"] for run in one["real"]]
-    cells.append(f"{validity.count('valid')} of {len(validity)} valid")
+    if "virtual" not in validity:
+        cells.append(f"{validity.count('valid')} of {len(validity)} valid")
     return f"| {' | '.join(cells)} |", inside, len(FIGURES)
 
 
@@ -244,29 +258,37 @@ def ratios(rows: list[Json]) -> list[str]:
 
 def table(data: Json) -> str:
     """The tables, of their figures."""
-    head = " | ".join(f"{words}: real | simulated" for words in FIGURES.values())
-    lines = [f"| | | {head} | |", "|---" * (2 * len(FIGURES) + 3) + "|"]
-    lines, end = hosts.counted(lines, data["rows"], row, ratios(data["rows"]))
+    is_real = any(one["control"] == "TCP-AV" for one in data["rows"])
+    which, last = ("real", " |") if is_real else ("kernel", "")
+    head = " | ".join(f"{words}: {which} | simulated" for words in FIGURES.values())
+    lines = [f"| | | {head} |{last}", "|---" * (2 * len(FIGURES) + (3 if is_real else 2)) + "|"]
+    lines, end = hosts.counted(lines, data["rows"], row, ratios(data["rows"]) if is_real else None)
     return "\n".join([*lines, f"{end} {hosts.made_of(data)}"])
 
 
 def main() -> None:
     parser = hosts.options(__doc__, "windows or controls", 6, 40)
     parser.add_argument("--together", action="store_true", help="let the controls walk at the same time")
+    parser.add_argument("--kernel", metavar="VERSION|FILE", help="guests of this kernel in virtual time")
     arguments = parser.parse_args()
-    only = hosts.chosen(arguments.only, [*WINDOWS, *CONTROLS])
+    image: str | None = arguments.kernel
+    guests = image is not None
+    known = [name for name in CONTROLS if not (guests and name == "TCP-AV")]
+    only = hosts.chosen(arguments.only, [*WINDOWS, *known])
     windows = [name for name in WINDOWS if name in only] or [*WINDOWS]
-    controls = [name for name in CONTROLS if name in only] or [*CONTROLS]
-    place = (FIGURES_FILE, PAGE, PART) if arguments.page else None
+    controls = [name for name in known if name in only] or known
+    file, part = (GUESTS_FILE, GUESTS_PART) if guests else (FIGURES_FILE, PART)
+    place = (file, PAGE, part) if arguments.page else None
     if arguments.simulated:
 
         def simulate(one: Json) -> list[Json]:
             with tempfile.TemporaryDirectory() as folder:
                 seeds = range(1, len(one["simulated"]) + 1)
-                return [simulated(WINDOWS[one["window"]], one["control"], seed, Path(folder)) for seed in seeds]
+                window, control = WINDOWS[one["window"]], one["control"]
+                return [simulated(window, control, seed, Path(folder), guests=guests) for seed in seeds]
 
         data = hosts.simulated_again(
-            FIGURES_FILE,
+            file,
             "; ".join(only),
             lambda one: one["window"] in windows and one["control"] in controls,
             simulate,
@@ -281,20 +303,22 @@ def main() -> None:
             folder = Path(temporary)
             for seed in range(1, arguments.runs + 1):
                 with ThreadPoolExecutor(len(controls) if arguments.together else 1) as pool:
-                    each = [partial(measured, window, control, seed, folder) for control in controls]
-                    made = pool.map(valid, each)
+                    each = [partial(measured, window, control, seed, folder, image) for control in controls]
+                    made = pool.map((lambda measure: measure()) if guests else valid, each)
                     for control, run in zip(controls, made, strict=True):
                         done[control].append(run)
             for control in controls:
-                simulations = [simulated(window, control, seed, folder) for seed in range(1, arguments.seeds + 1)]
+                seeds = range(1, arguments.seeds + 1)
+                simulations = [simulated(window, control, seed, folder, guests=guests) for seed in seeds]
                 rows.append({"window": name, "control": control, "real": done[control], "simulated": simulations})
                 print(row(rows[-1])[0], flush=True)
-    data = {"machine": page.machine(), "rows": rows}
+    data = {"machine": f"Linux {image} in virtual time" if guests else page.machine(), "rows": rows}
     return hosts.finish(data, table(data), 8, place)
 
 
 PAGE, FIGURES_FILE = page.ROOT / "docs/hosts.md", page.DATA / "hosts-walk.json"
 PART = "a walk with a real sender"
+GUESTS_FILE, GUESTS_PART = page.DATA / "hosts-walk-virtual.json", "a walk with a guest's kernel"
 
 if __name__ == "__main__":
     main()

@@ -70,6 +70,18 @@ def test_the_page_of_hosts_follows_from_its_figures(bench: Any) -> None:
     assert page.part(bench.PAGE.read_text(), bench.PART) == bench.table(json.loads(bench.FIGURES_FILE.read_text()))
 
 
+def test_the_page_of_a_walk_of_guests_follows_from_its_figures() -> None:
+    table = walk.table(json.loads(walk.GUESTS_FILE.read_text()))
+    assert page.part(walk.PAGE.read_text(), walk.GUESTS_PART) == table
+
+
+def test_a_walk_of_guests_leaves_their_small_queues_on() -> None:
+    guests, tun = (walk.scenario(None, "CUBIC", 1, guests=guests) for guests in (True, False))
+    assert [walk_["flows"][-1]["tcp"] for walk_ in (guests, tun)] == [{}, {"tsq": "off"}]
+    assert all(wlan["stations"][1]["radio"]["transmit"] == virtual.TRANSMIT for wlan in guests["wlans"])
+    assert all(wlan["stations"][1] == "mobile" for wlan in tun["wlans"])
+
+
 PROGRAMS = {
     f"{module.__name__}.{name}": text
     for module in (coop, efr_kernel, hosts, queues, real, walk)
