@@ -95,7 +95,7 @@ print("walked", json.dumps({{"control": control, "rows": rows}}), flush=True)
 
 
 def scenario(window: int | None, control: str, seed: int, *, guests: bool = False) -> Json:
-    """The walk, as it is simulated: with the queues of this machine's kernel behind a TUN device, or with those of guests."""
+    """The walk, as it is simulated: with the queues of a kernel behind a TUN device, or with those of guests."""
     walk = copy.deepcopy(tomllib.loads(STUDY.read_text()))
     walk |= {"name": "hosts-walk", "seed": seed, "duration": f"{LAST_S}s"}
     offered = f"{(window or GROWN) * 1448}B"
