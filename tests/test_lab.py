@@ -182,6 +182,20 @@ def test_an_access_point_that_never_answers_is_said() -> None:
 
 
 @needs_kernel
+@pytest.mark.parametrize("options", [[], ["--wpa2"], ["--wpa3"]])
+def test_a_station_that_does_not_find_its_access_point_looks_again(tmp_path: Path, options: list[str]) -> None:
+    if options and shutil.which("wpa_supplicant", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        pytest.skip("laboratory: no wpa_supplicant")
+    # Out of range for the first second, in which a station looks first.
+    points = 'points = [[0, -10], [1, 40]], interpolation = "step"'
+    found = f'wlans.wlan.signal={{ kind = "trace", {points} }}'
+    done = lab(EXAMPLE, *SHORT, "--set", found, *options, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    flows = {row["group"]: row for row in pl.read_parquet(tmp_path / "run" / "flows.parquet").iter_rows(named=True)}
+    assert flows["upload"]["goodput_bps"] > 5e6
+
+
+@needs_kernel
 def test_two_laboratories_at_once(tmp_path: Path) -> None:
     both = [begun(*SHORT, "--out", tmp_path / name) for name in ("one", "two")]
     said = [running.communicate(timeout=300)[1] for running in both]

@@ -168,12 +168,15 @@ impl Queue {
         keys
     }
 
-    /// Puts a frame back to where its number belongs.
-    fn put_back(&mut self, mut mpdu: Mpdu) {
+    /// Puts a frame back to where its number belongs, but behind one that its driver kept to `test` a rate: ath9k sends that first
+    /// (`ath_tx_complete_aggr` in xmit.c of Linux 6.12, `skb_queue_splice_tail`).
+    fn put_back(&mut self, mut mpdu: Mpdu, test: impl Fn(&Mpdu) -> bool) {
         mpdu.joins_any = true;
         let sn = mpdu.sent.header.sn;
-        let follows = |other: &Mpdu| other.key() == mpdu.key() && sn.is_before(other.sent.header.sn);
-        let before = |other: &Mpdu| other.key() == mpdu.key() && other.sent.header.sn.is_before(sn);
+        let is_first = |other: &Mpdu| other.joins_any && !other.was_sent && test(other);
+        let is_own = |other: &Mpdu| other.key() == mpdu.key();
+        let follows = |other: &Mpdu| is_own(other) && !is_first(other) && sn.is_before(other.sent.header.sn);
+        let before = |other: &Mpdu| is_own(other) && (is_first(other) || other.sent.header.sn.is_before(sn));
         let at = self.waiting.iter().position(follows);
         let behind = || self.waiting.iter().rposition(before).map(|at| at + 1);
         let at = at.or_else(behind).unwrap_or(0);
@@ -544,7 +547,7 @@ impl Mac for HwsimMac {
         let Some(radio) = self.radios.get_mut(plan.from.index()) else { return };
         let Some(mut ppdu) = radio.queues[plan.ac.index()].formed.pop_front() else { return };
         let answers = plan.is_answered();
-        let is_gone = radio.is_gone;
+        let (is_gone, has_one_rate) = (radio.is_gone, radio.has_one_rate);
         let place = ppdu.stage();
         let stage = ppdu.series.get(place).copied();
         if ppdu.tries[place] == 0 {
@@ -606,7 +609,7 @@ impl Mac for HwsimMac {
                 // [IEEE80211-10.3.4.4-1]
                 if answers && !is_acked && ppdu.in_session && !is_gone && mpdu.retries < retries.software {
                     mpdu.retries = mpdu.retries.saturating_add(more);
-                    queue.put_back(mpdu);
+                    queue.put_back(mpdu, |other| other.tests_rate() && !has_one_rate);
                     continue;
                 }
                 traffic.given_up += u64::from(answers && !is_acked);

@@ -278,6 +278,27 @@ fn what_goes_again_joins_whatever_is_taken_next() {
     keeps_ampdus_full(&mut air, take);
 }
 
+/// ath9k puts what is sent again behind the frame that it kept (`ath_tx_complete_aggr`). One that tests a rate goes alone, so it comes first.
+#[test]
+fn a_frame_that_was_kept_to_test_a_rate_goes_before_what_goes_again() {
+    for is_fixed in [false, true] {
+        let mut air = air(1, 0.5, |radio| radio.aggregation.formed_ahead = 1);
+        air.mac.want_damaged(AP, true);
+        if is_fixed {
+            air.mac.fix_rate(RadioId(1));
+        }
+        let taken = (0..4).map(|sn| taken_for(1, u64::from(sn), AMPDU, 7, &qos(0, sn)));
+        for message in taken.chain([left_over(1, 9, AMPDU | PROBE, 2, &qos(0, 9))]) {
+            air.take_in(Time::ZERO, RadioId(1), &message).unwrap();
+        }
+        air.run_until(Time::from_ns(20_000_000));
+        let all = came(&mut air);
+        let test = all.iter().position(|c| matches!(c, Came::Frame { sn: 9, .. })).unwrap();
+        let again = all.iter().position(|c| matches!(c, Came::Frame { sn: 0..9, retry: true, .. })).unwrap();
+        assert_eq!(test < again, !is_fixed, "{is_fixed}: {all:?}");
+    }
+}
+
 /// What statuses tell of A-MPDUs: the cookie, the first rate and its tries, MPDUs and those acknowledged.
 fn told(air: &mut Air) -> Vec<(u64, u8, u8, u8, u8)> {
     let mut all = Vec::new();

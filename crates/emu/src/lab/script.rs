@@ -29,6 +29,8 @@ const FREQUENCY: u32 = 2412;
 /// MHz, for what is wider: channel 36.
 const FREQUENCY_5: u32 = 5180;
 const PASSWORD: &str = "airtcp-lab";
+/// A station looks no more when less than this is left before the run: a look and a ping without an answer last so long.
+const LAST_LOOK: Span = Span::from_ms(1500);
 
 /// The file of a flow's end.
 pub(crate) fn end_file(flow: usize, end: &str) -> String {
@@ -242,25 +244,29 @@ fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
         wait / 1000,
         wait % 1000
     );
-    if security != Security::Open {
-        let _ = writeln!(
-            text,
-            "wpa_supplicant -B -i wlan0 -c $W/{place}.conf > $W/wpa{place}.log 2>&1 || fail \"wpa_supplicant: $(tail -n 2 $W/wpa{place}.log)\""
-        );
+    let (first, again) = if security == Security::Open {
+        let iw =
+            format!("iw dev wlan0 connect -w {} {} {} > $W/iw{place}.log 2>&1", ssid(own), frequency(cell), mac(own));
+        (format!("{iw} || fail \"no association: $(tail -n 1 $W/iw{place}.log)\""), iw)
     } else {
-        let _ = writeln!(
-            text,
-            "iw dev wlan0 connect -w {} {} {} > $W/iw{place}.log 2>&1 || fail \"no association: $(tail -n 1 $W/iw{place}.log)\"",
-            ssid(own),
-            frequency(cell),
-            mac(own)
-        );
-    }
+        let supplicant = format!("wpa_supplicant -B -P $P -i wlan0 -c $W/{place}.conf > $W/wpa{place}.log 2>&1");
+        (
+            format!("P=$W/wpa{place}.pid\n{supplicant} || fail \"wpa_supplicant: $(tail -n 2 $W/wpa{place}.log)\""),
+            format!("kill $(cat $P); while [ -e $P ]; do sleep 0.01; done; {supplicant}"),
+        )
+    };
+    // A probe request is sent once, and nothing acknowledges it. Who does not find its access point looks again: wpa_supplicant does so after
+    // 5 s (`scan_interval`), `iw` never.
+    let latest_cs = (GuestTime::BEGIN + LEAD.saturating_sub(LAST_LOOK)).as_ns() / 10_000_000;
     let _ = writeln!(
         text,
-        "must ip addr add {}/16 dev wlan0\nmust ip route add default via {ap}\n\
-        for try in 1 2 3 4 5; do ping -c 1 -W 1 -q {ap} > /dev/null && break; done\n\
-        ping -c 1 -W 1 -q {ap} > /dev/null || fail 'the access point does not answer'",
+        "{first}\nmust ip addr add {}/16 dev wlan0\nmust ip route add default via {ap}\n\
+        answers() {{ ping -c 1 -W 1 -q {ap} > /dev/null && ping -c 1 -W 1 -q {ap} > /dev/null; }}\n\
+        until answers; do\n\
+        read up idle < /proc/uptime\n\
+        [ ${{up%.*}}${{up#*.}} -lt {latest_cs} ] || fail 'the access point does not answer'\n\
+        iw dev wlan0 link | grep -q ^Connected || {{ {again}; }}\n\
+        done",
         station_address(place)
     );
 }
