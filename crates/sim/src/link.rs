@@ -573,10 +573,10 @@ impl Links {
         self.queued.get(self.cold[link.index()].queued?.0 as usize)?.aqm.drop_probability()
     }
 
-    /// Begins a new maximum at the occupancy of `now`, arrivals at that instant still to come.
-    pub(crate) fn reset_max_queue(&mut self, link: LinkId, now: Time, totals: &LinkTotals) {
+    /// Begins a new maximum: `packets` wait at `now`, arrivals at that instant still to come.
+    pub(crate) fn reset_max_queue(&mut self, link: LinkId, now: Time, packets: u64) {
         let cold = &mut self.cold[link.index()];
-        cold.max_queue = saturate32(totals.queue_packets);
+        cold.max_queue = saturate32(packets);
         cold.max_queue_since = now;
     }
 

@@ -47,7 +47,7 @@ pub use parts::{Steps, Threads, Worlds};
 pub use regions::Turns;
 pub use waiting::{Waiting, WaitsIn};
 
-use crate::air::{Air, link_totals};
+use crate::air::Air;
 use crate::capture::{CaptureSink, Captured};
 use crate::error::BuildError;
 use crate::link::{Accepted, LinkTotals, Links, QueueId, Until, flight_ns};
@@ -321,19 +321,6 @@ impl World {
         self.run_before(time + Span::from_ns(1), sink);
         self.now = self.now.max(time);
         self.hand_over(sink);
-    }
-
-    /// The warmup is over.
-    fn begin_summary(&mut self) {
-        self.now = self.now.max(Time::ZERO + self.spec.warmup);
-        let totals = self.totals(true);
-        for (link, totals) in (0..).map(LinkId).zip(&totals.links) {
-            self.links.reset_max_queue(link, self.now, totals);
-            if let Some((channel, own)) = self.air.at[link.index()] {
-                self.air.channels[channel.index()].reset_held_max(own);
-            }
-        }
-        self.warm = Some(totals);
     }
 
     /// To the end of the run.
@@ -783,11 +770,9 @@ impl World {
 
     /// Counters of a link from the start of the run to now.
     pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
-        let ahead = self.links.ahead(in_flight(&self.wires, &self.regions), &self.hops, Until::after(self.now));
-        match self.air.stats(link, self.now) {
-            Some(stats) => link_totals(&stats),
-            None => self.links.totals(link, Until::after(self.now), &ahead),
-        }
+        let until = Until::after(self.now);
+        let ahead = self.ahead(until);
+        self.totals_of(link, until, &ahead)
     }
 }
 

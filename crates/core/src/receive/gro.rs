@@ -118,6 +118,10 @@ impl Gro {
 
     /// A packet that others may join.
     pub(super) fn hold(&mut self, p: Packet, tick: u64) {
+        if self.held.capacity() == 0 {
+            // Of a host with one flow it remains the only one.
+            self.held.reserve_exact(1);
+        }
         self.held.push((Merged::alone(p), tick));
     }
 

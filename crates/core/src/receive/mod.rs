@@ -193,7 +193,8 @@ impl Interface {
         let Interface { policy, state } = self;
         let full = state.ring.len() / BUDGET * BUDGET;
         let last_packets = state.ring.len() - full;
-        for (i, packet) in state.ring.drain(..).enumerate() {
+        // The memory of the ring goes to whoever needs it next: of thousands of interfaces few have packets at a time.
+        for (i, packet) in std::mem::take(&mut state.ring).into_iter().enumerate() {
             if i > 0 && i % BUDGET == 0 {
                 state.gro.flush(up);
             }
@@ -217,10 +218,19 @@ impl State {
     #[inline]
     fn on_packet(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet) {
         policy.on_received(u32::from(packet.size));
-        self.ring.push(*packet);
+        self.keep(packet);
         if !self.masked && !self.by_interrupt {
             self.interrupt(policy, now);
         }
+    }
+
+    #[inline]
+    fn keep(&mut self, packet: &Packet) {
+        if self.ring.capacity() == 0 {
+            // Mostly it remains the only one.
+            self.ring.reserve_exact(1);
+        }
+        self.ring.push(*packet);
     }
 
     #[inline]
@@ -240,7 +250,7 @@ impl State {
         policy.on_received(u32::from(packet.size));
         self.interrupt(policy, now);
         if self.poll_at > now {
-            self.ring.push(*packet);
+            self.keep(packet);
             return false;
         }
         self.goes_up_alone(policy, now, packet)

@@ -9,6 +9,9 @@ use crate::convert::{count, saturate16};
 use crate::flags;
 use crate::units::{Span, Time};
 
+/// Room for so many segments stays when fewer are out.
+const SPARE: usize = 16;
+
 flags! {
     /// What is known of a segment.
     pub(super) struct SegFlags {
@@ -132,6 +135,9 @@ impl Scoreboard {
             self.retrans_out -= u32::from(segment.has(SegFlags::RETRANSMITTED));
             each(&segment);
         }
+        if self.segments.capacity() > SPARE && self.segments.len() < self.segments.capacity() / 4 {
+            self.give_back();
+        }
         if self.retrans_out == 0 {
             self.retransmissions.clear();
         }
@@ -148,6 +154,12 @@ impl Scoreboard {
                 break;
             }
         }
+    }
+
+    /// Half of the room for segments goes back: of thousands of connections few have their largest window at a time.
+    #[cold]
+    fn give_back(&mut self) {
+        self.segments.shrink_to(self.segments.capacity() / 2);
     }
 
     /// Marks the whole segments within `start..end` as SACKed; `each` sees those that were not before.

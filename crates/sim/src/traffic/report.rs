@@ -8,7 +8,7 @@ use airtcp_core::units::{Span, Time};
 use crate::record::FlowRow;
 
 /// Counters of a flow since the start of the run. A kind leaves at zero what it does not know.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// Data segments, retransmissions included, datagrams, or requests.
     pub sent: u64,

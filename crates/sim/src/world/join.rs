@@ -1,5 +1,7 @@
 //! One world of all its parts, at the end of a run: each component as it is in the part that has it.
 
+use airtcp_core::packet::FlowId;
+
 use super::plan::Plan;
 use super::results::{FlowTotals, Totals};
 use super::{Log, World};
@@ -74,15 +76,18 @@ impl Totals {
     /// Those of the whole, of those of all parts.
     fn join(parts: &[Totals], spec: &RunSpec, plan: &Plan) -> Totals {
         let of_link = |link: LinkId| usize::from(plan.of_link[link.index()]);
+        if parts.iter().all(|part| part.links.is_empty()) {
+            return Totals::default();
+        }
         let links = LinkId::all(spec.links.len());
         let air = links.clone().filter(|link| spec.links[link.index()].air.is_some());
-        let flows = spec.flows.iter().enumerate().map(|(i, flow)| {
+        let flows = (0..).map(FlowId).zip(&spec.flows).map(|(id, flow)| {
             let [source, destination] = [flow.from, flow.to].map(|node| usize::from(plan.of_node[node.index()]));
-            let mut counters = parts[source].flows[i].counters;
+            let mut counters = parts[source].flow(id).counters;
             if destination != source {
-                counters.receive(&parts[destination].flows[i].counters);
+                counters.receive(&parts[destination].flow(id).counters);
             }
-            let sum = |of: fn(&FlowTotals) -> u64| parts.iter().map(|part| of(&part.flows[i])).sum();
+            let sum = |of: fn(&FlowTotals) -> u64| parts.iter().map(|part| of(&part.flow(id))).sum();
             FlowTotals {
                 counters,
                 dropped_at_queues: sum(|flow| flow.dropped_at_queues),
@@ -90,8 +95,8 @@ impl Totals {
             }
         });
         Totals {
-            links: links.map(|link| parts[of_link(link)].links[link.index()]).collect(),
-            air: air.enumerate().map(|(i, link)| parts[of_link(link)].air[i]).collect(),
+            links: links.map(|link| parts[of_link(link)].link(link)).collect(),
+            air: air.enumerate().map(|(i, link)| parts[of_link(link)].air(i)).collect(),
             flows: flows.collect(),
         }
     }

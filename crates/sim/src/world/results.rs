@@ -7,9 +7,9 @@ use airtcp_core::packet::{FlowId, Pool};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
 
-use super::{RunOutput, World, in_flight};
+use super::{Ledger, RunOutput, World, in_flight};
 use crate::air::link_totals;
-use crate::link::{LinkTotals, Until};
+use crate::link::{Ahead, LinkTotals, Until};
 use crate::record::{
     AirRow, AirRows, Column, DaemonRow, Data, Durations, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRows,
     millis, ratio, secs_or_nan,
@@ -20,8 +20,8 @@ use crate::timeline::Timeline;
 use crate::traffic::{self, AnyEnds, Counters, Flow, Period, Report};
 use crate::wires::Wires;
 
-/// All counters at one instant.
-#[derive(Clone)]
+/// All counters at one instant. Where nothing has happened yet they are zero, and nothing is kept.
+#[derive(Clone, Default)]
 pub(super) struct Totals {
     pub links: Vec<LinkTotals>,
     /// Of the links of WLANs, in order.
@@ -29,7 +29,25 @@ pub(super) struct Totals {
     pub flows: Vec<FlowTotals>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+impl Totals {
+    pub(super) fn link(&self, id: LinkId) -> LinkTotals {
+        self.links.get(id.index()).copied().unwrap_or_default()
+    }
+    pub(super) fn flow(&self, id: FlowId) -> FlowTotals {
+        self.flows.get(id.0 as usize).copied().unwrap_or_default()
+    }
+    /// Of the `i`-th link of a WLAN.
+    pub(super) fn air(&self, i: usize) -> AirStats {
+        self.air.get(i).copied().unwrap_or_default()
+    }
+    fn are_zero(&self) -> bool {
+        let no_links = self.links.iter().all(|link| *link == LinkTotals::default());
+        let no_air = self.air.iter().all(|link| *link == AirStats::default());
+        no_links && no_air && self.flows.iter().all(|flow| *flow == FlowTotals::default())
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FlowTotals {
     pub counters: Counters,
     pub dropped_at_queues: u64,
@@ -41,42 +59,64 @@ impl World {
     pub(super) fn totals(&mut self, before: bool) -> Totals {
         let now = self.now;
         let until = if before { Until::before(now) } else { Until::after(now) };
-        let ahead = self.links.ahead(in_flight(&self.wires, &self.regions), &self.hops, until);
-        let links = LinkId::all(self.links.lines.len()).map(|l| match self.air.stats(l, now) {
-            Some(stats) => link_totals(&stats),
-            None => self.links.totals(l, until, &ahead),
-        });
+        let ahead = self.ahead(until);
         Totals {
-            links: links.collect(),
+            links: LinkId::all(self.links.lines.len()).map(|link| self.totals_of(link, until, &ahead)).collect(),
             air: self.air.links().filter_map(|link| self.air.stats(link, now)).collect(),
             flows: self.flows.iter().map(|flow| FlowTotals::of(flow, now)).collect(),
         }
     }
 
+    /// For [`Self::totals_of`].
+    pub(super) fn ahead(&self, until: Until) -> Vec<Ahead> {
+        self.links.ahead(in_flight(&self.wires, &self.regions), &self.hops, until)
+    }
+
+    /// Those of a link. `ahead` is for the same instant.
+    pub(super) fn totals_of(&mut self, link: LinkId, until: Until, ahead: &[Ahead]) -> LinkTotals {
+        match self.air.stats(link, self.now) {
+            Some(stats) => link_totals(&stats),
+            None => self.links.totals(link, until, ahead),
+        }
+    }
+
+    /// The warmup is over.
+    pub(super) fn begin_summary(&mut self) {
+        self.now = self.now.max(Time::ZERO + self.spec.warmup);
+        let nothing_happened = self.events == 0 && self.ledger == Ledger::default();
+        debug_assert!(!nothing_happened || self.totals(true).are_zero());
+        let totals = if nothing_happened { Totals::default() } else { self.totals(true) };
+        for link in LinkId::all(self.links.lines.len()) {
+            self.links.reset_max_queue(link, self.now, totals.link(link).queue_packets);
+            if let Some((channel, own)) = self.air.at[link.index()] {
+                self.air.channels[channel.index()].reset_held_max(own);
+            }
+        }
+        self.warm = Some(totals);
+    }
+
     /// The records up to now; a run that was cut short keeps what it has.
     pub fn finish(mut self) -> RunOutput {
         debug_assert_eq!(self.finding(), None);
-        let last = self.totals(false);
+        let until = Until::after(self.now);
+        let ahead = self.ahead(until);
         // A run that did not reach the end of its warmup has nothing to summarise.
         let (first, period) = match self.warm.take() {
             Some(first) => (first, self.now.since(Time::ZERO + self.spec.warmup)),
-            None => {
-                let Totals { links, air, flows } = &last;
-                (Totals { links: links.clone(), air: air.clone(), flows: flows.clone() }, Span::ZERO)
-            }
+            None => (self.totals(false), Span::ZERO),
         };
         let warm_at = Time::ZERO + self.spec.warmup;
         let mut own_tables = traffic::tables();
-        let mut reported = Vec::new();
+        let mut reported = Vec::with_capacity(self.flows.len());
         for i in 0..self.flows.len() {
             if let AnyEnds::Daemon(host) = &self.flows[i].ends {
                 self.log.daemons.push(DaemonRow::new(&self.spec.flows[i], &host.stats));
                 continue;
             }
-            let (first, last) = (&first.flows[i], &last.flows[i]);
-            let row = self.flow_row(i, first, last);
-            let mut report = Report { row, figures: Vec::new(), tables: &mut own_tables };
             let flow = FlowId(count(i));
+            let (first, last) = (first.flow(flow), FlowTotals::of(&self.flows[i], self.now));
+            let row = self.flow_row(i, &first, &last);
+            let mut report = Report { row, figures: Vec::new(), tables: &mut own_tables };
             let (first, last) = (&first.counters, &last.counters);
             let now = self.now;
             self.flows[i].ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
@@ -85,24 +125,27 @@ impl World {
         // What follows needs no more of flows and packets, and in a large world as much memory as they have.
         (self.flows, self.pool, self.place_of) = (Vec::new(), Pool::default(), Vec::new());
         (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1, 0..0));
-        let link_rows: Vec<LinkRow> = LinkId::all(self.links.lines.len())
-            .map(|id| self.link_row(id, &first.links[id.index()], &last.links[id.index()], period))
-            .collect();
-        let air_rows: Vec<AirRow> = self
-            .air
-            .links()
-            .zip(first.air.iter().zip(&last.air))
-            .map(|(link, (first, last))| {
+        let (mut links, mut listed) = (LinkRows::default(), Vec::new());
+        for id in LinkId::all(self.links.lines.len()) {
+            let last = self.totals_of(id, until, &ahead);
+            let row = self.link_row(id, &first.link(id), &last, period);
+            if !self.spec.links[id.index()].is_member_of_group {
+                listed.push(LinkSummary::new(&row));
+            }
+            links.push(row);
+        }
+        let lasts = self.air.links().filter_map(|link| Some((link, self.air.stats(link, self.now)?)));
+        let air_rows: Vec<AirRow> = lasts
+            .enumerate()
+            .map(|(i, (link, last))| {
                 let spec = &self.spec.links[link.index()];
                 let channel = spec.air.map_or("", |air| &self.spec.channels[air.channel.index()].name);
-                AirRow::new(link, spec, channel, first, last, period)
+                AirRow::new(link, spec, channel, &first.air(i), &last, period)
             })
             .collect();
-        let summary = self.summary(&reported, &link_rows, &air_rows);
+        let summary = self.summary(&reported, listed, &air_rows);
 
         let flows = flows_table(reported);
-        let mut links = LinkRows::default();
-        link_rows.into_iter().for_each(|r| links.push(r));
         let mut air = AirRows::default();
         air_rows.into_iter().for_each(|r| air.push(r));
         let mut transfers = TransferRows::default();
@@ -212,7 +255,7 @@ impl World {
         }
     }
 
-    fn summary(&self, flows: &[Reported], links: &[LinkRow], air: &[AirRow]) -> Summary {
+    fn summary(&self, flows: &[Reported], links: Vec<LinkSummary>, air: &[AirRow]) -> Summary {
         let mut order: Vec<Vec<&Reported>> = Vec::new();
         let mut by_name = BTreeMap::new();
         let mut group_of = Vec::with_capacity(flows.len());
@@ -242,12 +285,7 @@ impl World {
                 .zip(durations)
                 .map(|(rows, durations)| GroupSummary::new(rows, durations.mean_s()))
                 .collect(),
-            links: links
-                .iter()
-                .zip(&self.spec.links)
-                .filter(|(_, spec)| !spec.is_member_of_group)
-                .map(|(row, _)| LinkSummary::new(row))
-                .collect(),
+            links,
             air: air
                 .iter()
                 .filter(|row| air.len() <= MAX_AIR_LISTED || !self.spec.links[row.link as usize].is_member_of_group)
