@@ -157,6 +157,8 @@ macro_rules! page {
 /// (`{ name = "cubic", fast_convergence = false }`). An axis may have another key than `name`: `Config("a signal", by "kind")`.
 /// A policy with a parameter that must be given has no defaults, and is written as a table only.
 ///
+/// `Policy in Box` keeps a policy that is much larger than most by itself: each flow has room for the largest of the others.
+///
 /// `Config("a signal"): Rules` says that every configuration of the axis implements the trait `Rules`, whose methods the enum of
 /// configurations then has as well: what is asked of a policy before it is built stays in the policy's own file.
 macro_rules! policies {
@@ -171,6 +173,8 @@ macro_rules! policies {
             $(#[$config_doc])* $config($what, by "name") $(: $rules)?, built with $ctx { $($lines)+ }
         }
     };
+    (@held $policy:ident) => { $policy };
+    (@held $policy:ident $held:ident) => { $held<$policy> };
     (@rules $config:ident: [$($policy:ident)+]) => {};
     (@rules $config:ident: [$($policy:ident)+] $rules:ident) => {
         impl std::ops::Deref for $config {
@@ -183,7 +187,7 @@ macro_rules! policies {
     (
         $(#[$any_doc:meta])* $any:ident: $trait:ident,
         $(#[$config_doc:meta])* $config:ident($what:literal, by $tag:literal) $(: $rules:ident)?, built with $ctx:ty {
-            $($module:ident => $policy:ident / $policy_config:ident),+ $(,)?
+            $($module:ident => $policy:ident $(in $held:ident)? / $policy_config:ident),+ $(,)?
         }
     ) => {
         $(pub mod $module; pub use $module::{$policy, $policy_config};)+
@@ -192,19 +196,29 @@ macro_rules! policies {
         #[derive(Debug)]
         #[allow(clippy::large_enum_variant)] // one per flow or link, held in place on purpose
         #[allow(missing_docs)] // the page of each policy says what it is
-        pub enum $any { $($policy($policy)),+ }
+        pub enum $any { $($policy($crate::policy::policies!(@held $policy $($held)?))),+ }
 
         impl std::ops::Deref for $any {
             type Target = dyn $trait + Send;
             #[inline]
             fn deref(&self) -> &Self::Target {
-                match self { $($any::$policy(p) => p),+ }
+                match self {
+                    $($any::$policy(p) => {
+                        let p: &$policy = p;
+                        p
+                    })+
+                }
             }
         }
         impl std::ops::DerefMut for $any {
             #[inline]
             fn deref_mut(&mut self) -> &mut Self::Target {
-                match self { $($any::$policy(p) => p),+ }
+                match self {
+                    $($any::$policy(p) => {
+                        let p: &mut $policy = p;
+                        p
+                    })+
+                }
             }
         }
 
@@ -238,7 +252,7 @@ macro_rules! policies {
             }
             /// The policy with these parameters.
             pub fn build(&self, ctx: &$ctx) -> $any {
-                match self { $($config::$policy(c) => $any::$policy(c.build(ctx))),+ }
+                match self { $($config::$policy(c) => $any::$policy(c.build(ctx).into())),+ }
             }
         }
 

@@ -84,7 +84,8 @@ pub trait Rows: Any + Send {
 }
 
 /// Declares a table: a row type, the columns it is stored in and how they become a [`Table`]. Every column states its unit
-/// and meaning; the comment on the table says which rows it has.
+/// and meaning; the comment on the table says which rows it has. A column may have another type until then, one that converts
+/// into that of its [`Data`].
 #[macro_export]
 macro_rules! table {
     ($(#[doc = $doc:literal])* $(#[derive($($derive:ident),+)])? $vis:vis $columns:ident of $row:ident as $name:literal {
@@ -120,7 +121,7 @@ macro_rules! table {
                     columns: vec![$($crate::table::Column {
                         name: stringify!($column),
                         unit_and_meaning: $meaning,
-                        data: $crate::table::Data::$kind(self.$column),
+                        data: $crate::table::Data::$kind(self.$column.into_iter().map(Into::into).collect()),
                     },)+],
                 }
             }

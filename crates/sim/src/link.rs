@@ -102,12 +102,8 @@ pub(crate) struct Cold {
     rate_trace: Option<Arc<RateTrace>>,
     limit_packets: usize,
     limit_bytes: u64,
-    /// Chance of loss on the line.
-    loss: f64,
-    loss_rng: Rng,
-    hold: Option<Box<Hold>>,
-    /// Packets are lost on the line, or held back.
-    is_rough: bool,
+    /// If packets are lost on the line, or held back.
+    rough: Option<Box<Rough>>,
     /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
     /// when next looked at. On a fused link: as of the arrival of the last packet that waited.
     waiting: Ring<(Time, u16)>,
@@ -130,6 +126,15 @@ pub(crate) struct Cold {
     pub dropped_bytes: u64,
     pub lost_packets: u64,
     pub marked: u64,
+}
+
+/// What befalls packets on a line.
+#[derive(Debug)]
+struct Rough {
+    /// Chance of loss.
+    loss: f64,
+    loss_rng: Rng,
+    hold: Option<Hold>,
 }
 
 /// Index into [`Links::queued`].
@@ -239,7 +244,7 @@ impl Links {
             let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, None);
             let mut kind = LineKind::Plain;
             let is_rough = spec.loss.get() > 0.0 || spec.reorder.probability.get() > 0.0;
-            match &spec.queue {
+            match &*spec.queue {
                 _ if spec.air.is_some() => kind = LineKind::Air,
                 // When the line will be free depends on when a packet starts: a trace goes with a queue of its own.
                 QueueConfig::Fifo(fifo) if !capture && spec.rate_trace.is_none() => {
@@ -283,10 +288,10 @@ impl Links {
                 rate_trace: spec.rate_trace.clone(),
                 limit_packets,
                 limit_bytes,
-                loss: spec.loss.get(),
-                loss_rng: stream(seed, i as u64, Purpose::LinkLoss),
-                hold: Hold::new(&spec.reorder, seed, id),
-                is_rough,
+                rough: is_rough.then(|| {
+                    let loss_rng = stream(seed, i as u64, Purpose::LinkLoss);
+                    Box::new(Rough { loss: spec.loss.get(), loss_rng, hold: Hold::new(&spec.reorder, seed, id) })
+                }),
                 waiting: Ring::default(),
                 waiting_bytes: 0,
                 queued,
@@ -329,7 +334,7 @@ impl Links {
             let spec = &links[link];
             if matches!(self.lines[link].kind, LineKind::Plain | LineKind::Fused)
                 && !matches!(self.lines[feeder.index()].kind, LineKind::Fused | LineKind::Air)
-                && self.cold[feeder.index()].hold.is_none()
+                && self.cold[feeder.index()].hold().is_none()
                 && spec.rate >= links[feeder.index()].top_rate().max(SLOWEST_FUSED)
                 && spec.delay <= LONGEST_FUSED
             {
@@ -388,7 +393,7 @@ impl Links {
         let Some(line) = self.lines.get(link.index()) else { return };
         if line.kind == LineKind::PlainWaiting {
             let cold = &self.cold[link.index()];
-            std::hint::black_box((cold.waiting.front().map(|&(start, _)| start), cold.wait_ns, cold.hold.is_none()));
+            std::hint::black_box((cold.waiting.front().map(|&(start, _)| start), cold.wait_ns, cold.rough.is_none()));
         }
         std::hint::black_box(line.free_at);
     }
@@ -404,7 +409,7 @@ impl Links {
         }
         if line.kind == LineKind::Limited && line.free_at <= now {
             let cold = &self.cold[link.index()];
-            if cold.waiting.len() == 0 && !cold.is_rough && !cold.is_full_for(size) {
+            if cold.waiting.len() == 0 && cold.rough.is_none() && !cold.is_full_for(size) {
                 line.transmit(now, size, || cold.rate);
                 return Accepted::Arrives { time: line.arrival(), lane: line.lane };
             }
@@ -536,7 +541,7 @@ impl Links {
             dropped_gone: 0,
             dropped_bytes: cold.dropped_bytes,
             lost_packets: cold.lost_packets,
-            held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held()),
+            held_back_packets: cold.hold().map_or(0, Hold::held),
             marked: cold.marked,
             busy_ns: line.taken_ns - line.free_at.since(now).as_ns(),
             ..LinkTotals::default()
@@ -583,7 +588,7 @@ impl Links {
     /// The next packet of a queue starts its transmission. Returns its far-end time, or the time of its loss.
     pub(crate) fn start(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link.0 as usize], &mut self.cold[link.0 as usize]);
-        if let Some(hold) = &mut cold.hold {
+        if let Some(hold) = cold.hold_mut() {
             hold.count_to(now);
         }
         match &cold.rate_trace {
@@ -608,16 +613,19 @@ impl Line {
     /// What becomes of the packet that was transmitted last.
     #[inline(always)]
     fn send_off(&self, cold: &mut Cold, lane: Lane) -> Accepted {
-        if cold.is_rough { self.send_off_roughly(cold, lane) } else { Accepted::Arrives { time: self.arrival(), lane } }
+        match &mut cold.rough {
+            Some(rough) => self.send_off_roughly(rough, lane),
+            None => Accepted::Arrives { time: self.arrival(), lane },
+        }
     }
 
     #[inline(never)]
-    fn send_off_roughly(&self, cold: &mut Cold, lane: Lane) -> Accepted {
-        if cold.loss > 0.0 && cold.is_lost() {
+    fn send_off_roughly(&self, rough: &mut Rough, lane: Lane) -> Accepted {
+        if rough.loss > 0.0 && rough.loss_rng.random::<f64>() < rough.loss {
             return Accepted::Lost(self.free_at);
         }
         let time = self.arrival();
-        match cold.hold.as_mut().and_then(|hold| hold.draw(self.free_at)) {
+        match rough.hold.as_mut().and_then(|hold| hold.draw(self.free_at)) {
             None => Accepted::Arrives { time, lane },
             Some(hold) => Accepted::HeldBack { time: time + hold },
         }
@@ -660,7 +668,7 @@ impl Line {
     /// Removes from the queue what is on the line by now.
     #[inline]
     fn settle(&mut self, cold: &mut Cold, now: Time) {
-        if let Some(hold) = &mut cold.hold {
+        if let Some(hold) = cold.hold_mut() {
             hold.count_to(now);
         }
         while let Some(&(start, size)) = cold.waiting.front() {
@@ -671,6 +679,7 @@ impl Line {
             cold.waiting_bytes -= u64::from(size);
             self.in_service = size;
         }
+        cold.waiting.give_back();
         if self.kind == LineKind::PlainWaiting {
             self.kind = LineKind::Plain;
         }
@@ -703,8 +712,12 @@ impl Cold {
         }
         self.dropped_bytes += u64::from(size);
     }
-    fn is_lost(&mut self) -> bool {
-        self.loss_rng.random::<f64>() < self.loss
+    fn hold(&self) -> Option<&Hold> {
+        self.rough.as_ref()?.hold.as_ref()
+    }
+    #[inline]
+    fn hold_mut(&mut self) -> Option<&mut Hold> {
+        self.rough.as_mut()?.hold.as_mut()
     }
 }
 

@@ -12,6 +12,7 @@ use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::queue::DropReason;
 use airtcp_core::table;
 pub use airtcp_core::table::{Column, Data, Table};
+use airtcp_core::tcp::Cause;
 use airtcp_core::units::{Span, Time};
 
 use crate::spec::LinkId;
@@ -136,7 +137,7 @@ table! {
         reverse: Bool(bool) = "true for packets from the flow's destination to its source",
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
-        reason: Str(Cow<'static, str>) = "overflow; early; line; filtered (no loss: a newer ACK made it superfluous); gone (the station was not associated there, or left). In the air: retry_limit (given up by its sender), late (its receiver had given it up). Without acknowledgements: collision, errors",
+        reason: Str(DropReason) = "overflow; early; line; filtered (no loss: a newer ACK made it superfluous); gone (the station was not associated there, or left). In the air: retry_limit (given up by its sender), late (its receiver had given it up). Without acknowledgements: collision, errors",
     }
 }
 
@@ -149,7 +150,7 @@ table! {
         transfer: U32(u32) = "number of the connection within the flow, from 0",
         seq: U64(u64) = "offset of the first byte; the first byte of a connection is 1",
         size_bytes: U32(u32) = "bytes of payload, 0: a FIN alone",
-        cause: Str(Cow<'static, str>) = "fast (begins fast recovery), recovery (another within it), timeout, repair (another after a timeout), probe (tail loss probe)",
+        cause: Str(Cause) = "fast (begins fast recovery), recovery (another within it), timeout, repair (another after a timeout), probe (tail loss probe)",
         waited_ms: F64(f64) = "ms since the segment was last sent",
         dup_acks: U32(u32) = "duplicate ACKs received: since the last one that acknowledged something new",
         outstanding_segments: U32(u32) = "segments sent and not yet acknowledged, this one included",
@@ -282,17 +283,6 @@ impl Log {
         self.transfers.push(transfer);
     }
     pub(crate) fn drop(&mut self, now: Time, link: LinkId, packet: &Packet, reason: DropReason) {
-        let reason = match reason {
-            DropReason::Overflow => "overflow",
-            DropReason::Early => "early",
-            DropReason::Filtered => "filtered",
-            DropReason::Line => "line",
-            DropReason::RetryLimit => "retry_limit",
-            DropReason::Late => "late",
-            DropReason::Collision => "collision",
-            DropReason::Errors => "errors",
-            DropReason::Gone => "gone",
-        };
         if let Some(order) = &mut self.order {
             order.drops.push(order.now);
         }
@@ -303,7 +293,7 @@ impl Log {
             reverse: packet.is_reverse(),
             seq: packet.seq.0,
             size_bytes: u32::from(packet.size),
-            reason: reason.into(),
+            reason,
         });
     }
 }

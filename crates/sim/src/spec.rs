@@ -240,7 +240,7 @@ pub struct LinkSpec {
     /// Propagation, from the end of the transmission to the arrival.
     pub delay: Span,
     /// The discipline of the packets that wait before it.
-    pub queue: QueueConfig,
+    pub queue: Arc<QueueConfig>,
     /// Each packet is lost on the line, after transmission, with this probability.
     pub loss: Probability,
     /// What the line does to the order of its packets.

@@ -45,7 +45,7 @@ fn spec(profile: &str, loss: f64) -> RunSpec {
         rate: DataRate::from_mbps(mbps),
         rate_trace: None,
         delay,
-        queue: fifo(packets),
+        queue: fifo(packets).into(),
         loss: Probability::new(loss).unwrap(),
         cost: 1,
         is_member_of_group: false,

@@ -118,7 +118,7 @@ fn dumbbell(
         rate,
         rate_trace: None,
         delay,
-        queue: QueueConfig::Fifo(FifoConfig { limit_packets, limit_bytes: None }),
+        queue: QueueConfig::Fifo(FifoConfig { limit_packets, limit_bytes: None }).into(),
         loss: Probability::ZERO,
         reorder: Reorder::NONE,
         cost: 1,

@@ -66,7 +66,7 @@ fn main() {
         rate: DataRate::from_mbps(1000),
         rate_trace: None,
         delay: Span::from_ms(1),
-        queue: QueueConfig::Fifo(FifoConfig::default()),
+        queue: QueueConfig::Fifo(FifoConfig::default()).into(),
         loss: Probability::default(),
         reorder: Reorder::NONE,
         cost: 1,

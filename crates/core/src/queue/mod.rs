@@ -6,6 +6,8 @@ mod tests;
 
 pub use stamped::{Stamped, StampedFifo};
 
+use std::borrow::Cow;
+
 use std::sync::Arc;
 
 use crate::convert::count;
@@ -36,6 +38,29 @@ pub enum DropReason {
     Errors,
     /// In the air: the station it is for, or from, is not associated there, or left before it was through.
     Gone,
+}
+
+impl DropReason {
+    /// As tables name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            DropReason::Overflow => "overflow",
+            DropReason::Early => "early",
+            DropReason::Filtered => "filtered",
+            DropReason::Line => "line",
+            DropReason::RetryLimit => "retry_limit",
+            DropReason::Late => "late",
+            DropReason::Collision => "collision",
+            DropReason::Errors => "errors",
+            DropReason::Gone => "gone",
+        }
+    }
+}
+
+impl From<DropReason> for Cow<'static, str> {
+    fn from(reason: DropReason) -> Cow<'static, str> {
+        Cow::Borrowed(reason.name())
+    }
 }
 
 /// What a discipline did to packets during one call, besides queueing them. The caller records it, removes the dropped

@@ -28,6 +28,8 @@ pub use profile::{
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
+use std::borrow::Cow;
+
 use crate::convert::low32;
 use crate::packet::Packet;
 use crate::units::{Span, Time};
@@ -106,6 +108,12 @@ impl Cause {
             Cause::TimeoutRepair => "repair",
             Cause::TailLossProbe => "probe",
         }
+    }
+}
+
+impl From<Cause> for Cow<'static, str> {
+    fn from(cause: Cause) -> Cow<'static, str> {
+        Cow::Borrowed(cause.name())
     }
 }
 

@@ -25,7 +25,7 @@ impl Links {
         hops: &[Hop],
         now: Time,
     ) -> Vec<Option<OnLine>> {
-        let is_told = |id: usize| self.cold[id].hold.is_none() && self.lines[id].kind != super::LineKind::Air;
+        let is_told = |id: usize| self.cold[id].hold().is_none() && self.lines[id].kind != super::LineKind::Air;
         let empty = |id: usize| OnLine { has_discipline: self.cold[id].queued.is_some(), ..OnLine::default() };
         let mut all: Vec<_> = (0..self.lines.len()).map(|id| is_told(id).then(|| empty(id))).collect();
         self.passages(wires, hops, now, |link, end, entry| {
@@ -81,7 +81,7 @@ impl Links {
     ) {
         self.passages(wires, hops, now, |link, end, entry| {
             let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
-            if cold.hold.is_none() && cold.rate_trace.is_none() && end - line.tx(entry.size, || cold.rate) > now {
+            if cold.hold().is_none() && cold.rate_trace.is_none() && end - line.tx(entry.size, || cold.rate) > now {
                 each(link, entry.packet);
             }
         });

@@ -21,15 +21,13 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    pub(super) fn new(reorder: &Reorder, seed: u64, link: LinkId) -> Option<Box<Hold>> {
-        (reorder.probability.get() > 0.0).then(|| {
-            Box::new(Hold {
-                probability: reorder.probability.get(),
-                range: (reorder.min, reorder.max),
-                rng: stream(seed, u64::from(link.0), Purpose::LinkReorder),
-                held: 0,
-                upcoming: VecDeque::new(),
-            })
+    pub(super) fn new(reorder: &Reorder, seed: u64, link: LinkId) -> Option<Hold> {
+        (reorder.probability.get() > 0.0).then(|| Hold {
+            probability: reorder.probability.get(),
+            range: (reorder.min, reorder.max),
+            rng: stream(seed, u64::from(link.0), Purpose::LinkReorder),
+            held: 0,
+            upcoming: VecDeque::new(),
         })
     }
 

@@ -242,7 +242,7 @@ mod tests {
             rate: DataRate::from_mbps(65),
             rate_trace: None,
             delay: Span::ZERO,
-            queue: QueueConfig::Fifo(FifoConfig::default()),
+            queue: QueueConfig::Fifo(FifoConfig::default()).into(),
             loss: Probability::ZERO,
             reorder: Reorder::NONE,
             cost: 1,

@@ -48,7 +48,7 @@ impl Repeats {
             transfer: at.transfer,
             seq: what.start,
             size_bytes: u32::from(what.len),
-            cause: what.cause.name().into(),
+            cause: what.cause,
             waited_ms: millis(what.waited),
             dup_acks: what.dup_acks,
             outstanding_segments: what.outstanding,

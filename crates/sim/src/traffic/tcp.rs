@@ -26,16 +26,14 @@ pub(crate) struct Tcp {
     app: AnyApp,
     /// The next thing the application does: start a transfer or stop. [`Time::NEVER`]: nothing.
     app_deadline: Time,
-    /// Of connections that are over.
-    past: SenderStats,
+    /// Of connections that are over, if there are any.
+    past: Option<Box<Past>>,
     transfer: Option<Transferring>,
     transfers: u32,
     /// Transfers that are complete.
     completed: u64,
     /// Start and end of the first complete transfer.
     first_completion: Option<(Time, Time)>,
-    /// Of the receivers of past connections.
-    past_received: Received,
     /// Set from outside, for all connections to come as well.
     cwnd_cap: Option<u32>,
     /// If each retransmission is recorded.
@@ -60,6 +58,12 @@ struct Connections {
 pub(crate) struct Below {
     /// As [`Sender::enable_tsq`] takes it.
     pub pacing_shift: Option<u32>,
+}
+
+/// Counters of connections that are over.
+struct Past {
+    sent: SenderStats,
+    received: Received,
 }
 
 /// Counters of receivers.
@@ -114,12 +118,11 @@ impl Tcp {
             phase: Phase::Between,
             app: app.build(ctx)?,
             app_deadline: if begins { spec.start } else { Time::NEVER },
-            past: SenderStats { rtt_min_ns: u64::MAX, ..SenderStats::default() },
+            past: None,
             transfer: None,
             transfers: 0,
             completed: 0,
             first_completion: None,
-            past_received: Received::default(),
             cwnd_cap: None,
             repeats: recorded.then(Box::default),
             config,
@@ -264,8 +267,9 @@ impl Tcp {
 
     /// Counters of all connections of this flow.
     pub(crate) fn stats(&self, at: Time) -> SenderStats {
-        let (past, now) = (&self.past, self.sender.stats_at(at));
-        let now_min = if now.rtt_count > 0 { now.rtt_min_ns } else { u64::MAX };
+        let now = self.sender.stats_at(at);
+        let Some(Past { sent: past, .. }) = self.past.as_deref() else { return now };
+        let least = [past, &now].into_iter().filter(|stats| stats.rtt_count > 0).map(|stats| stats.rtt_min_ns);
         SenderStats {
             segments_sent: past.segments_sent + now.segments_sent,
             segments_retransmitted: past.segments_retransmitted + now.segments_retransmitted,
@@ -281,7 +285,7 @@ impl Tcp {
             ecn_reductions: past.ecn_reductions + now.ecn_reductions,
             rtt_count: past.rtt_count + now.rtt_count,
             rtt_sum_ns: past.rtt_sum_ns + now.rtt_sum_ns,
-            rtt_min_ns: past.rtt_min_ns.min(now_min),
+            rtt_min_ns: least.min().unwrap_or(0),
             rtt_max_ns: past.rtt_max_ns.max(now.rtt_max_ns),
             cwnd_segment_ns: past.cwnd_segment_ns + now.cwnd_segment_ns,
             open_ns: past.open_ns + now.open_ns,
@@ -325,7 +329,8 @@ impl Tcp {
 
     /// Of the receivers of all connections.
     fn received(&self) -> Received {
-        let (past, now) = (&self.past_received, self.receiver.stats());
+        let now = self.receiver.stats();
+        let past = self.past.as_ref().map_or(Received::default(), |past| past.received);
         Received {
             duplicates: past.duplicates + now.segments_duplicate,
             bytes: past.bytes + now.bytes_delivered,
@@ -335,8 +340,7 @@ impl Tcp {
 
     fn begin(&mut self, now: Time, out: &mut Outputs) {
         if self.transfers > 0 {
-            self.past = self.stats(now);
-            self.past_received = self.received();
+            self.past = Some(Box::new(Past { sent: self.stats(now), received: self.received() }));
             if let Some(repeats) = &mut self.repeats {
                 repeats.forget();
             }

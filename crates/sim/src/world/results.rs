@@ -7,6 +7,7 @@ use airtcp_core::packet::{FlowId, Pool};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
 
+use super::interfaces::Interfaces;
 use super::{Ledger, RunOutput, World, in_flight};
 use crate::air::link_totals;
 use crate::link::{Ahead, LinkTotals, Until};
@@ -105,26 +106,26 @@ impl World {
             Some(first) => (first, self.now.since(Time::ZERO + self.spec.warmup)),
             None => (self.totals(false), Span::ZERO),
         };
+        // What follows needs no more of packets and their queues, and in a large world as much memory as they have.
+        (self.pool, self.place_of, self.interfaces) = (Pool::default(), Vec::new(), Interfaces::default());
+        (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1, 0..0));
         let warm_at = Time::ZERO + self.spec.warmup;
         let mut own_tables = traffic::tables();
         let mut reported = Vec::with_capacity(self.flows.len());
-        for i in 0..self.flows.len() {
-            if let AnyEnds::Daemon(host) = &self.flows[i].ends {
+        for (i, own) in std::mem::take(&mut self.flows).into_iter().enumerate() {
+            if let AnyEnds::Daemon(host) = &own.ends {
                 self.log.daemons.push(DaemonRow::new(&self.spec.flows[i], &host.stats));
                 continue;
             }
             let flow = FlowId(count(i));
-            let (first, last) = (first.flow(flow), FlowTotals::of(&self.flows[i], self.now));
+            let (first, last) = (first.flow(flow), FlowTotals::of(&own, self.now));
             let row = self.flow_row(i, &first, &last);
             let mut report = Report { row, figures: Vec::new(), tables: &mut own_tables };
             let (first, last) = (&first.counters, &last.counters);
             let now = self.now;
-            self.flows[i].ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
+            own.ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
             reported.push((report.row, report.figures));
         }
-        // What follows needs no more of flows and packets, and in a large world as much memory as they have.
-        (self.flows, self.pool, self.place_of) = (Vec::new(), Pool::default(), Vec::new());
-        (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1, 0..0));
         let (mut links, mut listed) = (LinkRows::default(), Vec::new());
         for id in LinkId::all(self.links.lines.len()) {
             let last = self.totals_of(id, until, &ahead);

@@ -46,7 +46,7 @@ fn spec() -> RunSpec {
         rate: DataRate::from_mbps(100),
         rate_trace: None,
         delay: Span::from_ms(1),
-        queue: QueueConfig::Fifo(Default::default()),
+        queue: QueueConfig::Fifo(Default::default()).into(),
         loss: Probability::ZERO,
         reorder: Reorder::NONE,
         cost: 1,

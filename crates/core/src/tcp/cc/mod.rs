@@ -261,10 +261,10 @@ policies! {
         reno => Reno / RenoConfig,
         cubic => Cubic / CubicConfig,
         vegas => Vegas / VegasConfig,
-        bbr => Bbr / BbrConfig,
-        tcp_av => TcpAv / TcpAvConfig,
+        bbr => Bbr in Box / BbrConfig,
+        tcp_av => TcpAv in Box / TcpAvConfig,
         dctcp => Dctcp / DctcpConfig,
         prague => Prague / PragueConfig,
-        bbr3 => Bbr3 / Bbr3Config,
+        bbr3 => Bbr3 in Box / Bbr3Config,
     }
 }

@@ -22,7 +22,7 @@ const MAX_DELAY: Span = Span::from_secs(3_600);
 struct Direction {
     rate: DataRate,
     rate_trace: Option<Arc<RateTrace>>,
-    queue: QueueConfig,
+    queue: Arc<QueueConfig>,
     loss: Probability,
     reorder: Reorder,
     cost: u32,
@@ -132,7 +132,7 @@ impl Expander<'_> {
             Some(reorder) => self.reorder(&at(own.reorder.is_some(), "reorder").key("delay"), &reorder)?,
             None => Reorder::NONE,
         };
-        Some(Direction { rate, rate_trace, queue, loss, reorder, cost: own.cost.unwrap_or(link.cost) })
+        Some(Direction { rate, rate_trace, queue: Arc::new(queue), loss, reorder, cost: own.cost.unwrap_or(link.cost) })
     }
 
     fn rate_trace(&mut self, at: &Path, trace: &RateTraceConfig) -> Option<Arc<RateTrace>> {
@@ -270,7 +270,7 @@ impl Expander<'_> {
                     rate: direction.rate,
                     rate_trace: direction.rate_trace.clone(),
                     delay,
-                    queue: direction.queue.clone(),
+                    queue: Arc::clone(&direction.queue),
                     loss: direction.loss,
                     reorder: direction.reorder,
                     cost: direction.cost,

@@ -551,7 +551,7 @@ impl Expander<'_> {
                 rate,
                 rate_trace: None,
                 delay: Span::ZERO,
-                queue: QueueConfig::by_name("fifo").expect("registered"),
+                queue: Arc::new(QueueConfig::by_name("fifo").expect("registered")),
                 loss: Probability::ZERO,
                 reorder: Reorder::NONE,
                 cost: 1,

@@ -71,7 +71,7 @@ impl Building for RunSpec {
             rate,
             rate_trace: None,
             delay,
-            queue,
+            queue: queue.into(),
             loss: Probability::ZERO,
             reorder: Reorder::NONE,
             cost: 1,
