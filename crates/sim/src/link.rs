@@ -119,6 +119,13 @@ pub(crate) struct Cold {
     pub max_queue: u32,
     /// `max_queue` is that of packets that arrived at or after this.
     max_queue_since: Time,
+    /// If anything has been counted.
+    counts: Option<Box<Counts>>,
+}
+
+/// What becomes of few packets, and on most links of none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
     pub dropped_overflow: u64,
     pub dropped_early: u64,
     /// ACKs that a newer one made superfluous.
@@ -300,12 +307,7 @@ impl Links {
                 wait_ns: 0,
                 max_queue: 0,
                 max_queue_since: Time::ZERO,
-                dropped_overflow: 0,
-                dropped_early: 0,
-                filtered: 0,
-                dropped_bytes: 0,
-                lost_packets: 0,
-                marked: 0,
+                counts: None,
             });
         }
         for id in record_drops {
@@ -432,15 +434,13 @@ impl Links {
             let tie = cold.waiting.front().is_some_and(|&(start, _)| start == now);
             if tie && cold.is_full_for(size) && !departs_first(self.seed, link, now) {
                 line.settle(cold, now);
-                cold.dropped_overflow += 1;
-                cold.dropped_bytes += u64::from(size);
+                cold.count_drop(size, DropReason::Overflow);
                 return Accepted::Dropped;
             }
         }
         line.settle(cold, now);
         if line.kind == LineKind::Limited && cold.is_full_for(size) {
-            cold.dropped_overflow += 1;
-            cold.dropped_bytes += u64::from(size);
+            cold.count_drop(size, DropReason::Overflow);
             return Accepted::Dropped;
         }
         let mut lane = line.lane;
@@ -534,15 +534,16 @@ impl Links {
         }
         let (line, cold, now) = (&mut self.lines[link.index()], &mut self.cold[link.index()], until.now());
         line.settle(cold, until.last());
+        let counts = cold.counts.as_deref().copied().unwrap_or_default();
         let mut totals = LinkTotals {
-            dropped_overflow: cold.dropped_overflow,
-            dropped_early: cold.dropped_early,
-            filtered: cold.filtered,
+            dropped_overflow: counts.dropped_overflow,
+            dropped_early: counts.dropped_early,
+            filtered: counts.filtered,
             dropped_gone: 0,
-            dropped_bytes: cold.dropped_bytes,
-            lost_packets: cold.lost_packets,
+            dropped_bytes: counts.dropped_bytes,
+            lost_packets: counts.lost_packets,
             held_back_packets: cold.hold().map_or(0, Hold::held),
-            marked: cold.marked,
+            marked: counts.marked,
             busy_ns: line.taken_ns - line.free_at.since(now).as_ns(),
             ..LinkTotals::default()
         };
@@ -558,8 +559,8 @@ impl Links {
         } else {
             totals.queue_packets = cold.waiting.len() as u64;
             totals.queue_bytes = cold.waiting_bytes;
-            totals.arrived_packets = line.taken_packets + cold.dropped_overflow;
-            totals.arrived_bytes = line.taken_bytes + cold.dropped_bytes;
+            totals.arrived_packets = line.taken_packets + counts.dropped_overflow;
+            totals.arrived_bytes = line.taken_bytes + counts.dropped_bytes;
             totals.started_packets = line.taken_packets - totals.queue_packets;
             totals.forwarded_bytes = line.taken_bytes - totals.queue_bytes;
             let ahead: u128 = cold.waiting.iter().map(|&(start, _)| u128::from(start.since(now).as_ns())).sum();
@@ -703,14 +704,19 @@ impl Cold {
         self.waiting.len() >= self.limit_packets || self.waiting_bytes + u64::from(size) > self.limit_bytes
     }
 
-    /// A discipline has dropped a packet.
+    /// A packet was dropped here.
     pub(crate) fn count_drop(&mut self, size: u16, reason: DropReason) {
+        let counts = self.counts();
         match reason {
-            DropReason::Early => self.dropped_early += 1,
-            DropReason::Filtered => self.filtered += 1,
-            _ => self.dropped_overflow += 1,
+            DropReason::Early => counts.dropped_early += 1,
+            DropReason::Filtered => counts.filtered += 1,
+            _ => counts.dropped_overflow += 1,
         }
-        self.dropped_bytes += u64::from(size);
+        counts.dropped_bytes += u64::from(size);
+    }
+    /// To be counted on.
+    pub(crate) fn counts(&mut self) -> &mut Counts {
+        self.counts.get_or_insert_default()
     }
     fn hold(&self) -> Option<&Hold> {
         self.rough.as_ref()?.hold.as_ref()

@@ -752,7 +752,7 @@ impl World {
         self.external.forget(&packet);
         self.flows[packet.flow.0 as usize].lost_on_lines += 1;
         let cold = &mut self.links.cold[link.index()];
-        cold.lost_packets += 1;
+        cold.counts().lost_packets += 1;
         if cold.record_drops {
             self.log.drop(self.now, link, &packet, DropReason::Line);
         }

@@ -39,6 +39,8 @@ impl Interfaces {
         if spec.nodes.iter().all(|node| node.receive_offload.is_off()) {
             return interfaces;
         }
+        let most = spec.nodes.iter().filter(|node| !node.receive_offload.is_off()).count().min(2 * spec.flows.len());
+        interfaces.all.reserve_exact(most);
         let mut on_air = vec![false; spec.nodes.len()];
         for link in spec.links.iter().filter(|l| l.air.is_some()) {
             on_air[link.to.index()] = true;

@@ -78,7 +78,7 @@ impl World {
         if self.drops.marked.is_empty() && self.drops.dropped.is_empty() {
             return;
         }
-        self.links.cold[link.index()].marked += self.drops.marked.len() as u64;
+        self.links.cold[link.index()].counts().marked += self.drops.marked.len() as u64;
         self.drops.marked.clear();
         let mut dropped = std::mem::take(&mut self.drops.dropped);
         for (packet, reason) in dropped.drain(..) {

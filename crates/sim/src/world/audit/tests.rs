@@ -60,7 +60,7 @@ fn what_goes_wrong_in_a_world_is_found_at_the_next_sample() {
         w.ledger.sent.add(100);
     });
     assert!(leaked.contains("pool: packets inside "), "{leaked}");
-    let uncounted = found_after(|w| w.links.cold[2].dropped_overflow += 1);
+    let uncounted = found_after(|w| w.links.cold[2].counts().dropped_overflow += 1);
     assert!(uncounted.contains("world: packets dropped "), "{uncounted}");
     let of_flow = found_after(|w| w.flows[0].lost_on_lines += 1);
     assert!(of_flow.contains("flows: packets lost "), "{of_flow}");
