@@ -59,7 +59,7 @@ impl<T: Copy> Ring<T> {
     /// When it is empty: more than a little room goes back.
     #[inline]
     pub(crate) fn give_back(&mut self) {
-        if self.len == 0 && self.buffer.len() > 8 {
+        if self.len == 0 && self.buffer.len() > 16 {
             self.buffer = Vec::new();
         }
     }

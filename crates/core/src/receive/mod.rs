@@ -19,6 +19,9 @@ use crate::units::Time;
 /// Packets that one poll takes at most (NAPI_POLL_WEIGHT). The next follows at once, but nothing stays merged between them.
 const BUDGET: usize = 64;
 
+/// Room for so many packets stays in the ring after a poll.
+const SPARE: usize = 4;
+
 /// When a host polls its interface, and what it keeps between polls.
 pub trait ReceiveOffload {
     /// A packet is in the ring, and the device may interrupt: when it does.
@@ -193,8 +196,7 @@ impl Interface {
         let Interface { policy, state } = self;
         let full = state.ring.len() / BUDGET * BUDGET;
         let last_packets = state.ring.len() - full;
-        // The memory of the ring goes to whoever needs it next: of thousands of interfaces few have packets at a time.
-        for (i, packet) in std::mem::take(&mut state.ring).into_iter().enumerate() {
+        for (i, packet) in state.ring.drain(..).enumerate() {
             if i > 0 && i % BUDGET == 0 {
                 state.gro.flush(up);
             }
@@ -202,6 +204,10 @@ impl Interface {
         }
         if full > 0 && last_packets == 0 {
             state.gro.flush(up);
+        }
+        if state.ring.capacity() > SPARE {
+            // Of thousands of interfaces few have many packets at a time.
+            state.ring = Vec::new();
         }
         let polled = Polled { by_interrupt: state.by_interrupt, last_packets, holds: !state.gro.is_empty() };
         let next = policy.on_polled(now, &polled);
