@@ -130,7 +130,7 @@ impl Ack {
 
     /// Its last transmission has arrived, as far as this ACK can tell, and was not known to have.
     fn is_delivery(&self, s: &Segment) -> bool {
-        !s.has(SegFlags::SACKED) && !(s.has(SegFlags::EVER_RETRANSMITTED) && self.is_for_original(s))
+        !(s.has(SegFlags::SACKED) || s.has(SegFlags::EVER_RETRANSMITTED) && self.is_for_original(s))
     }
 
     // [RFC8985-6.2-2]
