@@ -27,6 +27,7 @@ import numpy as np
 import pytest
 
 from airtcp import _airtcp, links
+from airtcp._text import is_link
 from browsing import NEEDS_CHROMIUM, NEEDS_FIREFOX, WIDTHS, Visit, in_firefox
 from conftest import AIRTCP, EXAMPLES, ROOT, SMALL, Command
 
@@ -181,8 +182,8 @@ def test_firefox_has_the_bits_of_every_scenario(tmp_path: Path) -> None:
 
 def test_a_link_holds_its_scenario() -> None:
     link = links.Link(SMALL, ("flows.bulk.tcp.cc=bbr", 'coop=[{ name = "a&b#" }]'))
-    assert links.is_link(link.fragment())
-    assert not links.is_link("examples/walk.toml")
+    assert is_link(link.fragment())
+    assert not is_link("examples/walk.toml")
     assert links.read(link.fragment()) == link
     assert links.read("file:///tmp/page.html" + link.fragment()) == link
 

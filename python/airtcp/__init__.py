@@ -14,12 +14,10 @@ capture and gives an `Analysis`: what happened to the TCP connections in it. `ad
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from airtcp._airtcp import __version__
 from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsError, RunError, ScenarioError, SweepError
 
+TYPE_CHECKING = False  # see airtcp.cli
 if TYPE_CHECKING:
     from airtcp import scenario, stats
     from airtcp.access_points import access_point
@@ -133,13 +131,16 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("scenario", "stats"):
+    is_module = name in ("scenario", "stats")
+    if not is_module and name not in _HOME:
+        raise AttributeError(f"module 'airtcp' has no attribute {name!r}")
+    from importlib import import_module
+
+    if is_module:
         return import_module(f"airtcp.{name}")
-    if name in _HOME:
-        value = getattr(import_module(f"airtcp.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'airtcp' has no attribute {name!r}")
+    value = getattr(import_module(f"airtcp.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -11,14 +11,15 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
 
 from airtcp.errors import NotOursError, ResultsError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from typing import Final
 
 MAX_DOCUMENT_BYTES: Final = 64 << 20
 """Files that people write, and manifests: TOML and JSON."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+    from typing import Final
 
 OK: Final = 0
 FAILURE: Final = 1

@@ -4,26 +4,26 @@ Standard output carries results only; everything else goes to standard error. Ex
 option, unreadable file), 1 any other failure, 130 interrupted, with the finished part kept.
 
 The top imports only modules that every command needs. A run of a tenth of a second must not wait for tables, plots and
-Parquet that it does not use.
+Parquet that it does not use. Nor must it wait for `typing`: modules that need it for types alone set `TYPE_CHECKING` by
+hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
-from airtcp import _airtcp, completion, links
+from airtcp import _airtcp, completion
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
-from airtcp._text import to_json
+from airtcp._text import MARK, is_link, to_json
 from airtcp.commands.sweep import set_option
 from airtcp.errors import (
     DamagedError,
@@ -38,8 +38,11 @@ from airtcp.errors import (
 from airtcp.execution import SNAPLEN, Execution
 from airtcp.schemas import WHAT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+    from typing import Any, ClassVar, Final, NoReturn
 
     from _typeshed import SupportsWrite
 
@@ -50,8 +53,7 @@ PROGRESS_AFTER_S: Final = 1.0
 
 MAX_STDIN_BYTES: Final = 64 << 20
 
-OWN: Final = ("run", "check", "schema", "list", "explain", "plot", "compare", "completion")
-"""Commands of this module."""
+FOLDERS: Final = "result folders of airtcp run"
 
 MODULES: Final = {
     "shell": "shell",
@@ -70,7 +72,10 @@ MODULES: Final = {
     "new": "start",
     "example": "start",
 }
-"""All other commands, in the order of the help, and whose they are in `airtcp.commands`."""
+"""Commands of other modules, in the order of the help, and whose they are in `airtcp.commands`."""
+
+# What is left at the end goes with the process: looking for cycles in it takes longer than a short run.
+atexit.register(gc.freeze)
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------
@@ -94,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
             )
             if args.json:
                 write_out(to_json(execution.summary()) + "\n")
-                where = f"not saved, hash {execution.hash()}" if links.is_link(args.file) else "not saved"
+                where = f"not saved, hash {execution.hash()}" if is_link(args.file) else "not saved"
                 return _end(execution, interrupts, where, quiet=args.quiet)
             results, where = execution.results(), "not saved"
         else:
@@ -116,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         render(*overview(results))
         for sentence in warnings(results):
             say(f"note: {sentence}")
-    if links.is_link(args.file):
+    if is_link(args.file):
         # What the page shows of the same run.
         where += f", hash {execution.hash()}"
     return _end(execution, interrupts, where, quiet=args.quiet)
@@ -330,7 +335,7 @@ def _columns() -> int:
 
 
 def _parser(given: str | None = None) -> _Parser:
-    """The command line; for a `given` command without the modules of all others, which load longer than it runs."""
+    """The command line; of a `given` command alone, since the others take longer to set up than a short run takes."""
     parser = _Parser(
         prog="airtcp",
         description="Simulates TCP over Wi-Fi and wired networks packet by packet, and analyses real captures.",
@@ -362,19 +367,41 @@ def _parser(given: str | None = None) -> _Parser:
         sub.set_defaults(body=body)
         return sub
 
-    def scenario_options(sub: _Parser) -> None:
-        # Optional for argparse only, because `--set` may have taken it (see `_file_of`).
-        what = "scenario file (TOML), - for standard input, or a link of airtcp play"
-        named: Any = sub.add_argument("file", metavar="FILE", nargs="?", help=what)
-        named.completer = completion.scenarios
-        sub.add_argument("--seed", type=_seed, metavar="N", help="seed of the run; default: the scenario's")
-        set_option(sub, "change values of the scenario; can be repeated")
-        radio: Any = sub.add_argument(
-            "--ap", metavar="NAME", help="radio of all access points: ath9k, ath10k, mt76, openwrt (docs/wifi.md)"
-        )
-        radio.completer = completion.radios
-        sub.add_argument("--duration", metavar="T", help="simulated time, such as 30s; default: the scenario's")
+    more: dict[str, tuple[Callable[[str], int], ...]]
+    more = {"shell": (_seed, _snaplen), "lab": (_seed,), "hwsim": (_seed,)}
 
+    def is_asked(name: str) -> bool:
+        return given == name or not (given in OWN or given in MODULES)
+
+    *first, last = OWN
+    for name in filter(is_asked, first):
+        OWN[name](command)
+    for module in dict.fromkeys(MODULES[name] for name in filter(is_asked, MODULES)):
+        from importlib import import_module
+
+        import_module(f"airtcp.commands.{module}").add(command, *more.get(module, ()))
+    if is_asked(last):
+        OWN[last](command)
+    for name, sub in commands.choices.items():
+        _Parser.OPTIONS[name] = [option for action in sub._actions for option in action.option_strings]
+    return parser
+
+
+def _scenario_options(sub: _Parser) -> None:
+    # Optional for argparse only, because `--set` may have taken it (see `_file_of`).
+    what = "scenario file (TOML), - for standard input, or a link of airtcp play"
+    named: Any = sub.add_argument("file", metavar="FILE", nargs="?", help=what)
+    named.completer = completion.scenarios
+    sub.add_argument("--seed", type=_seed, metavar="N", help="seed of the run; default: the scenario's")
+    set_option(sub, "change values of the scenario; can be repeated")
+    radio: Any = sub.add_argument(
+        "--ap", metavar="NAME", help="radio of all access points: ath9k, ath10k, mt76, openwrt (docs/wifi.md)"
+    )
+    radio.completer = completion.radios
+    sub.add_argument("--duration", metavar="T", help="simulated time, such as 30s; default: the scenario's")
+
+
+def _add_run(command: Callable[..., _Parser]) -> None:
     sub = command(
         "run",
         run,
@@ -386,7 +413,7 @@ def _parser(given: str | None = None) -> _Parser:
         more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted "
         "(the finished part is kept and marked)\n",
     )
-    scenario_options(sub)
+    _scenario_options(sub)
     sub.add_argument(
         "--out", metavar="DIR", help="folder for the results; default: runs/NAME-seedN, with --json: none is written"
     )
@@ -416,25 +443,34 @@ def _parser(given: str | None = None) -> _Parser:
     )
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")
 
+
+def _add_check(command: Callable[..., _Parser]) -> None:
     sub = command("check", check, "airtcp check examples/pacing-buffers-reno.toml")
-    scenario_options(sub)
+    _scenario_options(sub)
     sub.add_argument("--json", action="store_true", help="print the scenario with every default filled in, as JSON")
 
+
+def _add_schema(command: Callable[..., _Parser]) -> None:
     sub = command("schema", schema, "airtcp schema --out scenario.schema.json", "airtcp schema sweep")
     sub.add_argument(
         "what", nargs="?", choices=WHAT, default="scenario", help="kind of file (default: %(default)s)", metavar="KIND"
     )
     sub.add_argument("--out", metavar="FILE", help="file to write; default: standard output")
 
+
+def _add_list(command: Callable[..., _Parser]) -> None:
     sub = command("list", list_names, "airtcp list queues")
     asked: Any = sub.add_argument("what", nargs="?", metavar="WHAT", help="only these, one name per line")
     asked.completer = completion.kinds
 
+
+def _add_explain(command: Callable[..., _Parser]) -> None:
     sub = command("explain", explain, "airtcp explain cubic", "airtcp explain rate_control/fixed")
-    asked = sub.add_argument("name", nargs="?", metavar="NAME", help="NAME or AXIS/NAME; default: list all names")
+    asked: Any = sub.add_argument("name", nargs="?", metavar="NAME", help="NAME or AXIS/NAME; default: list all names")
     asked.completer = completion.names
 
-    folders = {"nargs": "+", "metavar": "DIR", "help": "result folders of airtcp run"}
+
+def _add_plot(command: Callable[..., _Parser]) -> None:
     sub = command(
         "plot",
         plot,
@@ -442,7 +478,7 @@ def _parser(given: str | None = None) -> _Parser:
         "airtcp plot runs/wifi-upload-seed1 --link 'ap->server' --out line.pdf",
         "airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg",
     )
-    asked = sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    asked: Any = sub.add_argument("folders", nargs="+", metavar="DIR", help=FOLDERS)
     asked.completer = completion.results
     sub.add_argument(
         "--out", metavar="FILE", default="plot.png", help="picture: .png, .svg or .pdf (default: %(default)s)"
@@ -452,17 +488,15 @@ def _parser(given: str | None = None) -> _Parser:
     )
     asked.completer = completion.links
 
+
+def _add_compare(command: Callable[..., _Parser]) -> None:
     sub = command("compare", compare, "airtcp compare runs/reno-seed1 runs/paced-seed1")
-    asked = sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    asked: Any = sub.add_argument("folders", nargs="+", metavar="DIR", help=FOLDERS)
     asked.completer = completion.results
     sub.add_argument("--json", action="store_true", help="print the summaries as one JSON list")
 
-    more: dict[str, tuple[Callable[[str], int], ...]]
-    more = {"shell": (_seed, _snaplen), "lab": (_seed,), "hwsim": (_seed,)}
-    alone = {MODULES[given]} if given in MODULES else set() if given in OWN else None
-    for module in dict.fromkeys(MODULES.values()):
-        if alone is None or module in alone:
-            import_module(f"airtcp.commands.{module}").add(command, *more.get(module, ()))
+
+def _add_completion(command: Callable[..., _Parser]) -> None:
     sub = command(
         "completion",
         complete,
@@ -471,9 +505,19 @@ def _parser(given: str | None = None) -> _Parser:
         "airtcp completion fish > ~/.config/fish/completions/airtcp.fish",
     )
     sub.add_argument("shell", choices=completion.SHELLS, metavar="SHELL", help="bash, zsh or fish")
-    for name, sub in commands.choices.items():
-        _Parser.OPTIONS[name] = [option for action in sub._actions for option in action.option_strings]
-    return parser
+
+
+OWN: Final[dict[str, Callable[[Callable[..., _Parser]], None]]] = {
+    "run": _add_run,
+    "check": _add_check,
+    "schema": _add_schema,
+    "list": _add_list,
+    "explain": _add_explain,
+    "plot": _add_plot,
+    "compare": _add_compare,
+    "completion": _add_completion,
+}
+"""Commands of this module, in the order of the help. The last comes after those of other modules."""
 
 
 def _with_words(parser: _Parser) -> argparse.Namespace:
@@ -528,7 +572,7 @@ def _path(text: str) -> Path:
 
 def _file_of(args: argparse.Namespace) -> str:
     """Finds FILE if `--set KEY=VALUE ...` took it as one more change."""
-    if args.file is None and args.changes and ("=" not in args.changes[-1] or args.changes[-1].startswith(links.MARK)):
+    if args.file is None and args.changes and ("=" not in args.changes[-1] or args.changes[-1].startswith(MARK)):
         args.file = args.changes.pop()
     if args.file is None:
         raise StopError("a scenario FILE is missing: give a path, or - for standard input", BAD_INPUT)
@@ -561,7 +605,9 @@ def _checked(args: argparse.Namespace) -> _airtcp.Checked:
 
 
 def _read(file: str, parsed: list[tuple[str, str, str]]) -> _airtcp.Checked:
-    if links.is_link(file):
+    if is_link(file):
+        from airtcp import links
+
         try:
             link = links.read(file)
         except links.LinkError as error:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from typing import Any, Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Final
 
 SHELLS: Final = ("bash", "zsh", "fish")
 

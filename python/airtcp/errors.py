@@ -1,8 +1,12 @@
 """Exceptions of airtcp. Those of scenarios, captures and runs that cannot go on come from Rust."""
 
-from typing import Final
+from __future__ import annotations
 
 from airtcp._airtcp import CaptureError, RunError, ScenarioError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 
 class ResultsError(Exception):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp
 from airtcp.errors import ResultsError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any, Final
 
     import polars as pl
 

@@ -12,7 +12,8 @@ import re
 import zlib
 from typing import Final, NamedTuple
 
-MARK: Final = "#s="
+from airtcp._text import MARK
+
 MOST_LINK: Final = 64 << 10
 """Characters of the fragment."""
 MOST_TOML: Final = 256 << 10
@@ -41,11 +42,6 @@ class Link(NamedTuple):
         packed = packer.compress(self.toml.encode()) + packer.flush()
         text = base64.urlsafe_b64encode(packed).decode().rstrip("=")
         return MARK + text + "".join(f"&set={quote(change, safe='')}" for change in self.changes)
-
-
-def is_link(text: str) -> bool:
-    """Whether an argument is a link rather than a file."""
-    return MARK in text
 
 
 def read(text: str) -> Link:

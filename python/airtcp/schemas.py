@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from airtcp import _airtcp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 WHAT: Final = ("scenario", "sweep", "study", "experiment")
 """Kinds of files: `study` is `study.toml`, `experiment` a file in a study's `experiments/`."""

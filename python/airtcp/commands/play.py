@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airtcp import links
 from airtcp._files import fault_of_input, read_bytes, write_bytes
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
+from airtcp._text import is_link
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ def _fragment(scenario: str | None, changes: list[str]) -> str:
         if changes:
             raise StopError("--set changes a SCENARIO: name one", BAD_INPUT)
         return ""
-    if links.is_link(scenario):
+    if is_link(scenario):
         try:
             link = links.read(scenario)
         except links.LinkError as error:

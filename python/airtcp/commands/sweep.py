@@ -8,16 +8,17 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import completion
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
 from airtcp.execution import AUDIT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import Any, Final
 
     from airtcp.sweeps.results import SweepResults
     from airtcp.sweeps.running import Progress
