@@ -255,8 +255,8 @@ fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
             format!("kill $(cat $P); while [ -e $P ]; do sleep 0.01; done; {supplicant}"),
         )
     };
-    // A probe request is sent once, and nothing acknowledges it. Who does not find its access point looks again: wpa_supplicant does so after
-    // 5 s (`scan_interval`), `iw` never.
+    // A probe request is sent once, and nothing acknowledges it. Who does not find its access point looks again: wpa_supplicant does so late,
+    // `iw` never.
     let latest_cs = (GuestTime::BEGIN + LEAD.saturating_sub(LAST_LOOK)).as_ns() / 10_000_000;
     let _ = writeln!(
         text,
