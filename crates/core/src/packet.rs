@@ -10,7 +10,7 @@ use crate::wifi::Ac;
 pub struct FlowId(pub u32);
 
 /// Index of a packet within a [`Pool`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PacketId(pub u32);
 
 /// The two ECN bits of the IP header (RFC 3168).

@@ -100,7 +100,7 @@ impl Hop {
 }
 
 /// What is next for a packet in flight: it reaches a place, or is lost on the line before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Next(u32);
 
 impl Next {
@@ -129,6 +129,10 @@ impl Next {
     #[inline]
     pub(crate) const fn rank(self) -> u32 {
         self.0
+    }
+    /// The one with that [`Self::rank`].
+    pub(crate) const fn of_rank(rank: u32) -> Next {
+        Next(rank)
     }
 }
 

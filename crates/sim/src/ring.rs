@@ -15,7 +15,7 @@ impl<T> Default for Ring<T> {
     }
 }
 
-impl<T: Copy> Ring<T> {
+impl<T: Copy + Default> Ring<T> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -35,7 +35,7 @@ impl<T: Copy> Ring<T> {
     #[inline(always)]
     pub(crate) fn push_back(&mut self, element: T) {
         if self.len == self.buffer.len() {
-            self.grow(element);
+            self.grow();
         }
         let mask = self.buffer.len() - 1;
         self.buffer[self.front.wrapping_add(self.len) & mask] = element;
@@ -66,13 +66,13 @@ impl<T: Copy> Ring<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|i| self.at(i))
     }
-    /// To twice the size; `fill` stands where there is nothing.
+    /// To twice the size.
     #[cold]
-    fn grow(&mut self, fill: T) {
+    fn grow(&mut self) {
         let size = (2 * self.len).max(4);
         let mut buffer = Vec::with_capacity(size);
         buffer.extend(self.iter().copied());
-        buffer.resize(size, fill);
+        buffer.resize(size, T::default());
         self.buffer = buffer;
         self.front = 0;
     }

@@ -21,7 +21,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use airtcp_core::convert::{index, low_index};
+use airtcp_core::convert::{index, low_index, low16, low32};
 use airtcp_core::packet::PacketId;
 use airtcp_core::units::{Span, Time};
 
@@ -30,7 +30,7 @@ use crate::ring::Ring;
 use crate::timeline::{GROUP, first};
 
 /// A packet that reaches the far end of a link at `time`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InFlight {
     /// When.
     pub time: Time,
@@ -47,6 +47,28 @@ pub struct InFlight {
 }
 
 impl InFlight {
+    /// All of it in three registers.
+    #[inline(always)]
+    fn words(&self) -> [u64; 3] {
+        let InFlight { time, packet, next, size, depth, flight_ns } = *self;
+        [
+            time.as_ns(),
+            u64::from(packet.0) << 32 | u64::from(next.rank()),
+            u64::from(flight_ns) << 32 | u64::from(depth) << 16 | u64::from(size),
+        ]
+    }
+
+    fn of_words([time, what, rest]: [u64; 3]) -> InFlight {
+        InFlight {
+            time: Time::from_ns(time),
+            packet: PacketId(low32(what >> 32)),
+            next: Next::of_rank(low32(what)),
+            size: low16(rest),
+            depth: low16(rest >> 16),
+            flight_ns: low32(rest >> 32),
+        }
+    }
+
     /// What packets are ordered by.
     #[inline]
     pub(crate) fn key(&self) -> u128 {
@@ -147,7 +169,7 @@ impl Wires {
         let time = entry.time;
         debug_assert!(time >= self.now, "a packet arrives in the past");
         let into = match self.lanes.get_mut(lane.index()) {
-            Some(l) if l.back < time || (l.back == time && l.goes_last(&entry)) => {
+            Some(l) if l.back < time || (l.back == time && l.goes_last(entry.key())) => {
                 l.back = time;
                 l.queue.push_back(entry);
                 if l.queue.len() > 1 {
@@ -156,7 +178,8 @@ impl Wires {
                 lane.index()
             }
             _ => {
-                self.calendar.insert(entry, self.now);
+                let [time, what, rest] = entry.words();
+                self.calendar.insert_words(time, what, rest, self.now);
                 self.lanes.len()
             }
         };
@@ -257,8 +280,8 @@ impl Wires {
 
 impl Queue {
     #[cold]
-    fn goes_last(&self, entry: &InFlight) -> bool {
-        self.queue.back().is_none_or(|last| last.key() < entry.key())
+    fn goes_last(&self, key: u128) -> bool {
+        self.queue.back().is_none_or(|last| last.key() < key)
     }
 }
 
@@ -347,8 +370,13 @@ impl Calendar {
         self.current.get(self.cursor).or_else(|| self.far.peek().map(|Reverse(e)| e))
     }
 
-    /// `now`: when the last arrival was, here or on a lane.
+    /// An entry by its words: a reference to it, for this rare case, would have the frequent one put it together in memory.
     #[inline(never)]
+    fn insert_words(&mut self, time: u64, what: u64, rest: u64, now: Time) {
+        self.insert(InFlight::of_words([time, what, rest]), now);
+    }
+
+    /// `now`: when the last arrival was, here or on a lane.
     fn insert(&mut self, entry: InFlight, now: Time) {
         let today = self.day(now);
         if today != self.base_day {
