@@ -26,7 +26,7 @@ fn choose_and_learn(bencher: divan::Bencher<'_, '_>, name: &str) {
     let phy = if config.check(&n).is_ok() { n } else { PhyConfig::of(Standard::G) };
     let ctx = RateContext {
         modes: phy.modes(),
-        timing: phy.timing(),
+        timing: phy.timing().into(),
         stream: Stream::new(1, 0, Purpose::Queue),
         errors: ErrorModel::default(),
     };

@@ -297,7 +297,11 @@ macro_rules! policies {
                 let tables = <Tagged as schemars::JsonSchema>::json_schema(generator);
                 let with_defaults = |name: &&&str| $config::by_name(name).is_some();
                 let alone: Vec<&str> = $config::NAMES.iter().filter(with_defaults).copied().collect();
-                schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": alone }, tables] })
+                let alone = schemars::json_schema!({ "type": "string", "enum": alone });
+                // The macro would copy the tables, key by key.
+                let mut either = schemars::Schema::default();
+                either.insert("anyOf".to_owned(), vec![alone.to_value(), tables.to_value()].into());
+                either
             }
         }
     };

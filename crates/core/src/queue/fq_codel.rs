@@ -405,6 +405,10 @@ impl Aqm for FqCodel {
             if flow.deficit <= 0 {
                 // [RFC8290-4.2-2]
                 flow.deficit += self.quantum;
+                if !is_new && list.head == list.tail {
+                    // It comes after itself.
+                    continue;
+                }
                 list.pop(&self.flows);
                 self.old.push(&mut self.flows, i);
                 continue;

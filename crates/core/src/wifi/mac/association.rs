@@ -122,7 +122,7 @@ impl SimMac {
     ) {
         let packet = &pool[id];
         let l = &mut self.links[link.index()];
-        l.release(now, packet.size);
+        l.release(now, 1, packet.size.into());
         if l.pair.and_then(|pair| self.pairs[pair.index()].roams).is_some_and(|roams| hands_back(roams, link)) {
             l.stats.handed_back += 1;
             out.handed_back.push((link, id));
@@ -143,7 +143,7 @@ impl SimMac {
         let radio = &mut self.radios[l.from.index()];
         self.transmits[l.from.index()].on_released(ac, session.receiver, mpdu.airtime());
         radio.queues[ac.index()].driver_count -= 1;
-        l.release(now, mpdu.size);
+        l.release(now, 1, mpdu.size.into());
         let goes_back =
             l.pair.and_then(|pair| self.pairs[pair.index()].roams).is_some_and(|roams| hands_back(roams, link));
         if !mpdu.has_arrived() && goes_back {
@@ -215,7 +215,7 @@ impl SimMac {
         loop {
             let transmit = &mut self.transmits[radio.index()];
             let next = transmit.take_back(now, ac, receiver, pool, &mut self.drops);
-            self.account(now, pool, out);
+            self.book_drops(now, pool, out);
             let Some(packet) = next else { return };
             let report = pool.held(packet).reports;
             self.turn_away(now, link, packet, report, pool, out);
@@ -227,7 +227,7 @@ impl SimMac {
         loop {
             let transmit = &mut self.transmits[r];
             let next = transmit.take_any(now, ac, pool, &mut self.drops);
-            self.account(now, pool, out);
+            self.book_drops(now, pool, out);
             let Some(packet) = next else { return };
             let Held { session, reports, .. } = *pool.held(packet);
             let link = self.sessions[SessionId::of(session).index()].link;

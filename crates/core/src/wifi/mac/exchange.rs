@@ -384,7 +384,7 @@ impl SimMac {
             tcp_limit = by_rate.index(now).map_or(tcp_limit, |index| tcp_limit.min(saturate8(index)));
         }
         let mut gave_up = false;
-        let mut released = 0;
+        let (mut released, mut released_bytes, mut released_airtime) = (0, 0, Span::ZERO);
         self.failed.clear();
         if session.is_over {
             for mpdu in ppdu.mpdus.iter().copied() {
@@ -417,12 +417,14 @@ impl SimMac {
                 }
             }
             released += 1;
-            link.release(now, mpdu.size);
+            released_bytes += u64::from(mpdu.size);
+            released_airtime += mpdu.airtime();
             if mpdu.reports() {
                 out.release(mpdu.flow, mpdu.payload);
             }
-            self.transmits[r].on_released(ac, session.receiver, mpdu.airtime());
         }
+        link.release(now, released, released_bytes);
+        self.transmits[r].on_released(ac, session.receiver, released_airtime);
         session.put_back(&self.failed);
         // [IEEE80211-10.25.6.7-2]
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;

@@ -1,7 +1,7 @@
 //! From the host's queues to PPDUs that wait for the air.
 
 use super::originator::{MOST_BOOKED, Mpdu, Session};
-use super::{Link, NEVER, SimMac, account};
+use super::{Booking, Link, NEVER, SimMac};
 use crate::packet::{Held, Pool};
 use crate::units::{Span, Time};
 use crate::wifi::channel::AirOutputs;
@@ -26,13 +26,9 @@ impl SimMac {
         self.waits(radio, ac) && medium.on_frame(now, radio, ac)
     }
 
-    /// PPDUs that a radio keeps ready for the air.
-    fn ahead(&self, r: usize) -> usize {
-        if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 }
-    }
-
     /// Forms as many PPDUs as the radio keeps ready, and `least` at least.
     #[expect(clippy::too_many_arguments, reason = "parts of one channel")]
+    #[inline]
     pub(super) fn form_ahead(
         &mut self,
         now: Time,
@@ -44,30 +40,35 @@ impl SimMac {
         out: &mut AirOutputs,
     ) {
         let r = radio.index();
-        let ahead = self.ahead(r).max(least);
+        let ahead = self.radios[r].ahead.max(least);
         while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac, signals, pool, out) {}
     }
 
     /// Whether a category has something for the air.
+    #[inline]
     pub(super) fn waits(&self, radio: RadioId, ac: Ac) -> bool {
-        let queue = &self.radios[radio.index()].queues[ac.index()];
-        !queue.formed.is_empty() || (self.ahead(radio.index()) == 0 && !queue.schedule.is_empty())
+        let radio = &self.radios[radio.index()];
+        let queue = &radio.queues[ac.index()];
+        !queue.formed.is_empty() || (radio.ahead == 0 && !queue.schedule.is_empty())
     }
 
     /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
+    #[inline]
     pub(super) fn refill(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
-        self.move_down(now, radio, ac, pool, out);
+        let r = &self.radios[radio.index()];
+        let queue = &r.queues[ac.index()];
+        if !r.is_shut && !r.is_pulled && queue.driver_count < queue.driver_frames {
+            self.move_down(now, radio, ac, pool, out);
+        }
         self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac));
     }
 
+    /// As far as the driver has room.
     fn move_down(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let mut renewed = None;
         loop {
             let SimMac { radios, transmits, sessions, links, drops, .. } = self;
             let (r, transmit) = (&mut radios[radio.index()], &mut transmits[radio.index()]);
-            if r.is_shut || r.is_pulled {
-                return;
-            }
             let (orphans, queue) = (r.orphans, &mut r.queues[ac.index()]);
             let (id, airtime, over) = loop {
                 if queue.driver_count >= queue.driver_frames {
@@ -81,7 +82,7 @@ impl SimMac {
                         airtime_estimate(held.size, &links[session.link.index()])
                     };
                     let next = transmit.dequeue(now, ac, &airtime, pool, drops);
-                    account(now, drops, sessions, links, pool, out);
+                    Booking { now, drops, sessions, links, pool, out }.settle();
                     let Some((id, airtime)) = next else { return };
                     (id, airtime, SessionId::of(pool.held(id).session))
                 };
@@ -158,8 +159,10 @@ impl SimMac {
                 queue.schedule.retain(|&s| s != id);
             }
             let is_formed = ppdu.is_some();
-            queue.formed.extend(ppdu);
-            account(now, drops, &self.sessions, &mut self.links, pool, out);
+            if let Some(ppdu) = ppdu {
+                queue.formed.push_back(ppdu);
+            }
+            self.book_drops(now, pool, out);
             if is_formed {
                 return true;
             }

@@ -6,6 +6,8 @@
 //!
 //! Whom it reaches is the medium's affair.
 
+use std::sync::Arc;
+
 use super::radio::Radio;
 use super::rate::{RateConfig, RateContext};
 use super::{Gate, Link, fastest};
@@ -21,7 +23,7 @@ pub(super) fn link(ap: RadioId, radio: &Radio, errors: &ErrorModel, seed: u64, c
     let lowest = radio.config.phy.basic_modes().first().copied();
     let context = RateContext {
         modes: vec![lowest.unwrap_or_else(|| fastest(&radio.config.phy.modes()))],
-        timing: (*radio.timing).clone(),
+        timing: Arc::clone(&radio.timing),
         stream: Stream::new(seed, component, Purpose::RateControl),
         errors: errors.clone(),
     };

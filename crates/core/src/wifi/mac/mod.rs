@@ -71,10 +71,11 @@ impl Link {
             u128::from(self.stats.held_packets) * u128::from(now.since(self.counted_to).as_ns());
         self.counted_to = now;
     }
-    pub(super) fn release(&mut self, now: Time, size: u16) {
+    /// The host no longer holds so many packets with so many bytes.
+    pub(super) fn release(&mut self, now: Time, packets: u32, bytes: u64) {
         self.count_to(now);
-        self.stats.held_packets -= 1;
-        self.stats.held_bytes -= u64::from(size);
+        self.stats.held_packets -= u64::from(packets);
+        self.stats.held_bytes -= bytes;
     }
 }
 
@@ -185,6 +186,7 @@ impl SimMac {
                 timing,
                 edca,
                 queues,
+                ahead: if aggregates { usize::from(radio.aggregation.formed_ahead) } else { 1 },
                 aggregates,
                 has_qos,
                 orphans: radio.transmit.orphans(),
@@ -219,7 +221,7 @@ impl SimMac {
                 }
                 let context = RateContext {
                     modes: known[down].1.clone(),
-                    timing: (*setups[if down == 1 { pair.access_point } else { pair.station }.index()].timing).clone(),
+                    timing: Arc::clone(&setups[if down == 1 { pair.access_point } else { pair.station }.index()].timing),
                     stream: Stream::new(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
@@ -328,7 +330,7 @@ impl SimMac {
         if transmit.is_pulled() {
             self.schedule(from, ac, session);
         }
-        self.account(now, pool, out);
+        self.book_drops(now, pool, out);
         Some((from, ac))
     }
 
@@ -364,9 +366,11 @@ impl SimMac {
         id
     }
 
-    /// As [`account`].
-    pub(super) fn account(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
-        account(now, &mut self.drops, &self.sessions, &mut self.links, pool, out);
+    /// Books what a discipline has just dropped and marked.
+    #[inline]
+    pub(super) fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
+        let SimMac { drops, sessions, links, .. } = self;
+        Booking { now, drops, sessions, links, pool, out }.settle();
     }
 
     /// Holes that have stood for the timeout are passed over.
@@ -415,48 +419,47 @@ impl SimMac {
     }
 }
 
-/// Books what a discipline has just dropped and marked.
-#[inline]
-pub(super) fn account(
-    now: Time,
-    drops: &mut Drops,
-    sessions: &[Session],
-    links: &mut [Link],
-    pool: &Pool,
-    out: &mut AirOutputs,
-) {
-    if !drops.dropped.is_empty() || !drops.marked.is_empty() {
-        book_drops(now, drops, sessions, links, pool, out);
-    }
+/// What is needed to book what a discipline has just dropped and marked.
+pub(super) struct Booking<'a> {
+    pub now: Time,
+    pub drops: &'a mut Drops,
+    pub sessions: &'a [Session],
+    pub links: &'a mut [Link],
+    pub pool: &'a Pool,
+    pub out: &'a mut AirOutputs,
 }
 
-#[cold]
-fn book_drops(
-    now: Time,
-    drops: &mut Drops,
-    sessions: &[Session],
-    links: &mut [Link],
-    pool: &Pool,
-    out: &mut AirOutputs,
-) {
-    for id in drops.marked.drain(..) {
-        let session = SessionId::of(pool.held(id).session);
-        links[sessions[session.index()].link.index()].stats.marked += 1;
+impl Booking<'_> {
+    /// Mostly there is nothing to book.
+    #[inline]
+    pub(super) fn settle(self) {
+        if !self.drops.dropped.is_empty() || !self.drops.marked.is_empty() {
+            self.book();
+        }
     }
-    for (id, reason) in drops.dropped.drain(..) {
-        let held = pool.held(id);
-        let link = sessions[SessionId::of(held.session).index()].link;
-        let l = &mut links[link.index()];
-        match reason {
-            DropReason::Early => l.stats.dropped_early += 1,
-            DropReason::Filtered => l.stats.filtered += 1,
-            _ => l.stats.dropped_overflow += 1,
+
+    #[cold]
+    fn book(self) {
+        let Booking { now, drops, sessions, links, pool, out } = self;
+        for id in drops.marked.drain(..) {
+            let session = SessionId::of(pool.held(id).session);
+            links[sessions[session.index()].link.index()].stats.marked += 1;
         }
-        l.release(now, held.size);
-        if held.reports {
-            out.release(held.flow, held.len);
+        for (id, reason) in drops.dropped.drain(..) {
+            let held = pool.held(id);
+            let link = sessions[SessionId::of(held.session).index()].link;
+            let l = &mut links[link.index()];
+            match reason {
+                DropReason::Early => l.stats.dropped_early += 1,
+                DropReason::Filtered => l.stats.filtered += 1,
+                _ => l.stats.dropped_overflow += 1,
+            }
+            l.release(now, 1, held.size.into());
+            if held.reports {
+                out.release(held.flow, held.len);
+            }
+            out.dropped.push((link, id, reason));
         }
-        out.dropped.push((link, id, reason));
     }
 }
 

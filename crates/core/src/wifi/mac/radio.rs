@@ -47,6 +47,8 @@ pub(in crate::wifi) struct Radio {
     pub timing: Arc<Timing>,
     pub edca: [EdcaParams; 4],
     pub queues: [AcQueue; 4],
+    /// PPDUs that it keeps ready for the air.
+    pub ahead: usize,
     pub aggregates: bool,
     pub has_qos: bool,
     pub framing: Framing,
@@ -161,29 +163,26 @@ impl Radio {
             } else {
                 (1, 0)
             };
-            while mpdus.len() < most {
-                if session.again.is_empty() && (room == 0 || (session.fresh.is_empty() && !pull(session, &mut choose)))
-                {
-                    break;
-                }
-                if session.again.is_empty() && session.sample.is_some() {
-                    // It goes alone, after this A-MPDU.
-                    break;
-                }
-                let Some(next) = session.again.front().or(session.fresh.front()) else { break };
+            let fits = |psdu_bytes: u32, next: &Mpdu| {
                 let size = timing::subframe_bytes(self.framing.mpdu_bytes(u32::from(next.size)));
-                if psdu_bytes + size > bytes && !mpdus.is_empty() {
+                (psdu_bytes == 0 || psdu_bytes + size <= bytes).then_some(psdu_bytes + size)
+            };
+            while mpdus.len() < most
+                && let Some(next) = session.again.front()
+                && let Some(longer) = fits(psdu_bytes, next)
+            {
+                psdu_bytes = longer;
+                mpdus.extend(session.again.pop_front());
+            }
+            while mpdus.len() < most && room > 0 && session.again.is_empty() {
+                // One that tests a rate goes alone, after this A-MPDU.
+                if (session.fresh.is_empty() && !pull(session, &mut choose)) || session.sample.is_some() {
                     break;
                 }
-                psdu_bytes += size;
-                let mpdu = match session.again.pop_front() {
-                    Some(mpdu) => mpdu,
-                    None => {
-                        room -= 1;
-                        self.take_fresh(session)
-                    }
-                };
-                mpdus.push(mpdu);
+                let Some(longer) = session.fresh.front().and_then(|next| fits(psdu_bytes, next)) else { break };
+                psdu_bytes = longer;
+                room -= 1;
+                mpdus.push(self.take_fresh(session));
             }
         }
         if let [single] = mpdus[..] {

@@ -89,6 +89,10 @@ pub(super) struct Contention {
     loose: Set,
     /// By kind.
     queues: Vec<Queue>,
+    /// Kinds whose queues have had a backoff.
+    in_use: Vec<u16>,
+    /// Since when backoffs in the queues run, interframe spaces included; [`NEVER`]: the medium is busy.
+    queues_start: Time,
     /// By radio, of those in the queues: the slot in which each backoff is over.
     due: Vec<[u64; 4]>,
     /// By radio: when its first frame may leave.
@@ -133,6 +137,8 @@ impl Contention {
             is_queued: Vec::new(),
             loose: Set::default(),
             queues: Vec::new(),
+            in_use: Vec::new(),
+            queues_start: Time::ZERO,
             due: Vec::new(),
             ready: Vec::new(),
             has_ready: Set::default(),
@@ -173,7 +179,7 @@ impl Contention {
         let n = c.ready.len();
         (c.loose, c.has_ready) = (Set::of(n), Set::of(n));
         (c.is_queued, c.due) = (vec![false; n], vec![[0; 4]; n]);
-        c.queues = c.kinds.iter().map(|kind| Queue::new(kind.slot, kind.start_after(Time::ZERO, Time::ZERO))).collect();
+        c.queues = c.kinds.iter().map(|kind| Queue::new(kind.slot)).collect();
         if let Some(first) = c.carrier.first() {
             c.shared = *first;
             c.is_one_cell &= c.carrier.iter().all(|carrier| carrier.eifs_extra == first.eifs_extra);
@@ -426,14 +432,32 @@ impl Contention {
         let mut apart = std::mem::take(&mut self.apart);
         apart.retain(|r| {
             let r = r.index();
-            self.is_apart[r] = !self.carrier[r].is_as(&self.shared);
-            if !self.is_apart[r] && self.pending[r] != 0 {
-                self.loose.put(r, true);
-                self.put_in(r);
+            let stays = !self.carrier[r].is_as(&self.shared);
+            if !stays {
+                self.join(r);
             }
-            self.is_apart[r]
+            stays
         });
         self.apart = apart;
+    }
+
+    /// A radio whose backoffs all stand, and which senses what the others sense, is one of them again. False if it does not.
+    fn rejoins(&mut self, r: usize) -> bool {
+        let rejoins = self.shares && self.shared.sensed == 0 && self.carrier[r].is_as(&self.shared);
+        if rejoins {
+            self.apart.retain(|&other| other != RadioId::at(r));
+            self.join(r);
+        }
+        rejoins
+    }
+
+    /// From now on a radio has no medium of its own.
+    fn join(&mut self, r: usize) {
+        self.is_apart[r] = false;
+        if self.pending[r] != 0 {
+            self.loose.put(r, true);
+            self.put_in(r);
+        }
     }
 
     /// The radio has a response to send, or has sent it.
@@ -444,7 +468,7 @@ impl Contention {
         let is_idle = carrier.sensed == 0;
         if engaged {
             self.freeze(r, now, &mut Counted::nothing());
-        } else if is_idle {
+        } else if is_idle && !self.rejoins(r) {
             self.thaw(r);
         }
     }
@@ -470,10 +494,10 @@ impl Contention {
         let carrier = self.set_apart(r);
         carrier.engaged = false;
         carrier.hold = now;
-        if carrier.sensed == 0 {
-            self.thaw(r);
-        } else {
+        if carrier.sensed > 0 {
             self.update(r);
+        } else if !self.rejoins(r) {
+            self.thaw(r);
         }
     }
 

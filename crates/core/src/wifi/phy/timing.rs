@@ -448,6 +448,15 @@ fn is_mandatory(mode: Mode) -> bool {
 /// DSSS, CCK and OFDM modes: what responses are sent in, and non-HT reference rates.
 const LEGACY: usize = 12;
 
+/// What answers a frame, and for how long: every exchange asks.
+#[derive(Debug, Clone, Copy)]
+struct Response {
+    mode: Mode,
+    ack: Span,
+    /// Of 64 MPDUs at most.
+    block_ack: Span,
+}
+
 /// All durations of one PHY, computed once; every method is cheap.
 #[derive(Debug, Clone)]
 pub struct Timing {
@@ -464,7 +473,7 @@ pub struct Timing {
     /// At the end of OFDM, HT and VHT PPDUs.
     signal_extension: Span,
     /// The rest is indexed by the (reference) mode that a response answers.
-    response: [Mode; LEGACY],
+    response: [Response; LEGACY],
     rts: [Mode; LEGACY],
     protection: Protection,
     lowest_basic: Mode,
@@ -485,7 +494,7 @@ impl Timing {
         };
         let legacy: [Mode; LEGACY] =
             std::array::from_fn(|i| if i < 4 { Mode::DSSS[i] } else { Mode::OFDM[i - Mode::DSSS.len()] });
-        let response = legacy.map(respond);
+        let response = legacy.map(|to| Response { mode: respond(to), ack: Span::ZERO, block_ack: Span::ZERO });
         let protection_mode = match config.protection {
             Protection::None => None,
             _ => config
@@ -496,7 +505,7 @@ impl Timing {
         };
         let rts = std::array::from_fn(|i| match protection_mode {
             Some(mode) if !legacy[i].is_dsss() => mode,
-            _ => response[i],
+            _ => response[i].mode,
         });
         let wavelan = config.wavelan();
         let dsss_preamble = match &wavelan {
@@ -517,7 +526,7 @@ impl Timing {
             lowest_basic: basic.first().copied().unwrap_or(if is_b { Mode::DSSS[0] } else { Mode::OFDM[0] }),
             is_dsss_only: is_b,
         };
-        match wavelan {
+        let mut timing = match wavelan {
             // The interframe space is what DIFS is to others; nothing is sent after SIFS.
             Some(w) => Timing {
                 slot: w.slot,
@@ -528,7 +537,14 @@ impl Timing {
                 ..dot11
             },
             None => dot11,
-        }
+        };
+        let lasts = |mode: Mode, bytes: u32| timing.ppdu(mode, bytes);
+        timing.response = timing.response.map(|Response { mode, .. }| Response {
+            mode,
+            ack: lasts(mode, ACK_BYTES),
+            block_ack: lasts(mode, BLOCK_ACK_BYTES),
+        });
+        timing
     }
 
     /// From the start of a PPDU to its PSDU: training and headers, without SERVICE.
@@ -578,7 +594,7 @@ impl Timing {
     #[inline]
     // [IEEE80211-10.6.6.5-1] [IEEE80211-10.6.6.5-2]
     pub fn response_mode(&self, data: Mode) -> Mode {
-        self.response[data.reference().index()]
+        self.response[data.reference().index()].mode
     }
     /// What an RTS or a CTS-to-self ahead of a frame in `data` is sent in: the protection rate if protection is on and the
     /// frame needs it, else as a response.
@@ -590,17 +606,20 @@ impl Timing {
     /// The ACK of a frame in this mode.
     #[inline]
     pub fn ack(&self, data: Mode) -> Span {
-        self.ppdu(self.response_mode(data), ACK_BYTES)
+        self.response[data.reference().index()].ack
     }
     /// The Block Ack of an A-MPDU in this mode.
     #[inline]
     pub fn block_ack(&self, data: Mode) -> Span {
-        self.block_ack_of(data, 64)
+        self.response[data.reference().index()].block_ack
     }
     /// The Block Ack of so many MPDUs in this mode.
     #[inline]
     pub fn block_ack_of(&self, data: Mode, mpdus: usize) -> Span {
-        self.ppdu(self.response_mode(data), block_ack_bytes(mpdus))
+        match block_ack_bytes(mpdus) {
+            BLOCK_ACK_BYTES => self.block_ack(data),
+            longer => self.ppdu(self.response_mode(data), longer),
+        }
     }
     /// A Block Ack request for frames in `data`, sent as a response to them would be.
     #[inline]

@@ -1,5 +1,7 @@
 //! Derives the schema from the types of a scenario file.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value as Json, json};
 
 use crate::scenario::file::ScenarioFile;
@@ -10,8 +12,9 @@ pub(super) fn schema() -> Json {
     let mut schema = generator.into_root_schema_for::<ScenarioFile>().to_value();
     schema["title"] = json!("airtcp scenario");
     tidy(&mut schema);
-    let definitions = schema["$defs"].clone();
-    describe(&mut schema, &definitions);
+    let of_types = schema["$defs"].as_object().into_iter().flatten();
+    let texts = of_types.filter_map(|(name, of)| Some((name.clone(), of["description"].as_str()?.to_owned()))).collect();
+    describe(&mut schema, &texts);
     schema
 }
 
@@ -20,17 +23,18 @@ fn tidy(schema: &mut Json) {
     match schema {
         Json::Array(items) => items.iter_mut().for_each(tidy),
         Json::Object(map) => {
-            if let Some(Json::Array(types)) = map.get_mut("type") {
+            if let Some(kind) = map.get_mut("type")
+                && let Json::Array(types) = kind
+            {
                 types.retain(|t| t != "null");
-                if let [only] = types.as_slice() {
-                    let only = only.clone();
-                    map.insert("type".to_owned(), only);
+                if let [only] = types.as_mut_slice() {
+                    *kind = only.take();
                 }
             }
             if let Some(Json::Array(choices)) = map.get_mut("anyOf") {
                 choices.retain(|c| c["type"] != "null");
-                if let [Json::Object(only)] = choices.as_slice() {
-                    let only = only.clone();
+                if let [Json::Object(only)] = choices.as_mut_slice() {
+                    let only = std::mem::take(only);
                     map.remove("anyOf");
                     for (key, value) in only {
                         map.entry(key).or_insert(value);
@@ -43,7 +47,9 @@ fn tidy(schema: &mut Json) {
                     map.remove("default");
                 }
             }
-            if let Some(Json::String(description)) = map.get_mut("description") {
+            if let Some(Json::String(description)) = map.get_mut("description")
+                && description.contains('\n')
+            {
                 let paragraphs: Vec<String> = description.split("\n\n").map(|p| p.replace('\n', " ")).collect();
                 *description = paragraphs.join("\n\n");
             }
@@ -71,19 +77,19 @@ fn tidy(schema: &mut Json) {
 }
 
 /// A key without a description of its own has that of its type.
-fn describe(schema: &mut Json, definitions: &Json) {
+fn describe(schema: &mut Json, texts: &BTreeMap<String, String>) {
     match schema {
-        Json::Array(items) => items.iter_mut().for_each(|s| describe(s, definitions)),
+        Json::Array(items) => items.iter_mut().for_each(|s| describe(s, texts)),
         Json::Object(map) => {
             if let Some(Json::Object(properties)) = map.get_mut("properties") {
                 for property in properties.values_mut().filter(|p| p.get("description").is_none()) {
                     let name = property["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
-                    if let Some(Json::String(text)) = name.map(|name| &definitions[name]["description"]) {
+                    if let Some(text) = name.and_then(|name| texts.get(name)) {
                         property["description"] = json!(text);
                     }
                 }
             }
-            map.values_mut().for_each(|s| describe(s, definitions));
+            map.values_mut().for_each(|s| describe(s, texts));
         }
         _ => {}
     }

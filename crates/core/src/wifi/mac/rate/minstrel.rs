@@ -20,6 +20,8 @@
 //! retransmission by the sender's software never looks around. The update interval, 100 ms, is that of kernels before
 //! 2019 and of ns-3's legacy Minstrel. The throughput floor of Minstrel-HT (10 %) holds here too.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +99,7 @@ impl MinstrelConfig {
     pub fn build(&self, ctx: &RateContext) -> Minstrel {
         let mut rng = ctx.stream.open();
         let airtime = Airtime {
-            timing: ctx.timing.clone(),
+            timing: Arc::clone(&ctx.timing),
             cw_min: self.cw_min,
             cw_max: self.cw_max,
             max_segment: self.max_segment,

@@ -8,6 +8,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use rand::RngExt;
 
 use crate::policy::policies;
@@ -123,7 +125,7 @@ pub struct RateContext {
     /// What it may choose from ([`PhyConfig::modes`]): at least one.
     pub modes: Vec<Mode>,
     /// Durations at the sender.
-    pub timing: Timing,
+    pub timing: Arc<Timing>,
     /// What the policy may draw from.
     pub stream: Stream,
     /// What an MPDU's chances are by SNR, for a policy that reads the SNR.

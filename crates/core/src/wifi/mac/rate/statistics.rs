@@ -1,6 +1,8 @@
 //! What both Minstrels measure: success probabilities by mode, airtimes, throughput estimates. Integers, as in a kernel:
 //! probabilities in 1/65536, throughput in bit/s.
 
+use std::sync::Arc;
+
 use super::{RateSeries, Stage, TxStatus};
 use crate::convert::{count16, round32, saturate32};
 use crate::units::{Probability, Span};
@@ -95,7 +97,7 @@ impl RateTable {
 /// How airtime is estimated.
 #[derive(Debug, Clone)]
 pub(super) struct Airtime {
-    pub timing: Timing,
+    pub timing: Arc<Timing>,
     /// Slots; doubled per try up to `cw_max`.
     pub cw_min: u32,
     pub cw_max: u32,
@@ -233,7 +235,7 @@ mod tests {
 
     fn airtime() -> Airtime {
         // 802.11a: slot 9 us, DIFS 34 us.
-        let timing = PhyConfig::of(Standard::A).timing();
+        let timing = PhyConfig::of(Standard::A).timing().into();
         Airtime { timing, cw_min: 15, cw_max: 1023, max_segment: Span::from_ms(6), max_retry: 7 }
     }
 

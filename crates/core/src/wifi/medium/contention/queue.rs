@@ -16,6 +16,8 @@ pub(super) struct Queue {
     /// When the first slot begins that is not counted; [`NEVER`]: the medium is busy.
     pub(super) begin: Time,
     slot: Span,
+    /// It has had a backoff.
+    is_in_use: bool,
     /// Backoffs that go by this count, without a frame or with one.
     pub(super) members: u32,
     /// Those with a frame, as slot and radio, the first to leave last.
@@ -30,9 +32,9 @@ fn key(slot: u64, radio: RadioId) -> u64 {
 }
 
 impl Queue {
-    /// An empty one, with slots of that length that are counted from `begin` on.
-    pub(super) fn new(slot: Span, begin: Time) -> Queue {
-        Queue { counted: 0, begin, slot, members: 0, waiting: Vec::new() }
+    /// An empty one, with slots of that length.
+    pub(super) fn new(slot: Span) -> Queue {
+        Queue { counted: 0, begin: NEVER, slot, is_in_use: false, members: 0, waiting: Vec::new() }
     }
     /// When a backoff is over that ends with this slot, if the medium stays idle.
     #[inline]
@@ -63,39 +65,60 @@ impl Queue {
 impl Contention {
     /// When the first frame in the queues may leave, and whose it is; ties to the lower number.
     pub(super) fn first_queued(&self) -> (Time, RadioId) {
-        if self.queues.first().is_none_or(|queue| queue.begin == NEVER) {
-            return (NEVER, RadioId(0));
+        let mut first = (NEVER, RadioId(0));
+        if self.queues_start == NEVER {
+            return first;
         }
-        let firsts = self.queues.iter().filter_map(|queue| {
-            let (slot, radio) = queue.first()?;
-            Some((queue.end_of(slot), radio))
-        });
-        firsts.min().unwrap_or((NEVER, RadioId(0)))
+        for &kind in &self.in_use {
+            let queue = &self.queues[usize::from(kind)];
+            if let Some((slot, radio)) = queue.first() {
+                first = first.min((queue.end_of(slot), radio));
+            }
+        }
+        first
     }
 
-    /// The backoffs of a radio that senses what is shared go into the queues, if each of them would end there when it does.
+    /// Most kinds never have a backoff: nothing is done for their queues.
+    #[inline]
+    fn use_queue(&mut self, kind: u16) {
+        let queue = &mut self.queues[usize::from(kind)];
+        if !queue.is_in_use {
+            queue.is_in_use = true;
+            queue.begin = self.kinds[usize::from(kind)].start_after(self.queues_start, self.shared.hold);
+            self.in_use.push(kind);
+        }
+    }
+
+    /// The backoffs of a radio that senses what is shared go into the queues, if each of them would end there when it does. One that
+    /// stands would.
     pub(super) fn put_in(&mut self, r: usize) {
+        for ac in bits(self.pending[r]) {
+            self.use_queue(self.access[r][ac].kind);
+        }
         let runs_as = |ac: usize| {
             let a = &self.access[r][ac];
             let queue = &self.queues[usize::from(a.kind)];
-            a.ready_at == queue.end_of(queue.counted + u64::from(a.backoff))
+            a.ready_at == NEVER || a.ready_at == queue.end_of(queue.counted + u64::from(a.backoff))
         };
         if !bits(self.pending[r]).all(runs_as) {
             return;
         }
+        self.set_ready(r, NEVER);
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
             let queue = &mut self.queues[usize::from(a.kind)];
-            self.due[r][ac] = queue.counted + u64::from(a.backoff);
+            let slot = queue.counted + u64::from(a.backoff);
+            self.due[r][ac] = slot;
             queue.members += 1;
             a.ready_at = NEVER;
             if a.has_frame {
-                queue.put(self.due[r][ac], RadioId::at(r));
+                queue.put(slot, RadioId::at(r));
+                // What has to be looked for anyway is found then.
+                self.next = self.next.min((queue.end_of(slot), RadioId::at(r)));
             }
         }
         self.is_queued[r] = true;
         self.loose.remove(r);
-        self.set_ready(r, NEVER);
     }
 
     /// The backoffs of a radio are looked at one by one again, if they were in the queues.
@@ -140,7 +163,9 @@ impl Contention {
                 self.freeze_as::<true>(h, now, false, counted);
             }
         }
-        for ((number, kind), queue) in (0..).zip(&self.kinds).zip(&mut self.queues) {
+        self.queues_start = NEVER;
+        for &number in &self.in_use {
+            let (kind, queue) = (&self.kinds[usize::from(number)], &mut self.queues[usize::from(number)]);
             let begin = std::mem::replace(&mut queue.begin, NEVER);
             if queue.members > 0 && now >= begin {
                 queue.counted += u64::from(counted.slots(number, kind, begin, now));
@@ -157,9 +182,10 @@ impl Contention {
     /// What is shared is idle.
     pub(super) fn start_shared(&mut self) {
         let shared = self.shared;
-        let start = (shared.idle_since + shared.extra).max(shared.nav);
-        for (kind, queue) in self.kinds.iter().zip(&mut self.queues) {
-            queue.begin = kind.start_after(start, shared.hold);
+        self.queues_start = (shared.idle_since + shared.extra).max(shared.nav);
+        for &number in &self.in_use {
+            let kind = &self.kinds[usize::from(number)];
+            self.queues[usize::from(number)].begin = kind.start_after(self.queues_start, shared.hold);
         }
         for word in 0..self.loose.word_count() {
             for h in self.loose.of_word(word) {

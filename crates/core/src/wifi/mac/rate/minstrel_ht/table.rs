@@ -1,5 +1,7 @@
 //! Minstrel-HT of Linux 2.6.35 to 5.11 in its main rules: samples by a shuffled table, slow modes seldom.
 
+use std::sync::Arc;
+
 use super::super::statistics::{Airtime, ONE, Ranking, RateTable, ewma, fixed_point, throughput_bps};
 use super::super::{RateContext, RateControl, RateSeries, Stage, TxStatus, append_shuffled};
 use super::MinstrelHtConfig;
@@ -79,7 +81,7 @@ impl ByTable {
         let mut minstrel = ByTable {
             table: RateTable::new(modes),
             airtime: Airtime {
-                timing: ctx.timing.clone(),
+                timing: Arc::clone(&ctx.timing),
                 cw_min: config.cw_min,
                 cw_max: config.cw_max,
                 max_segment: config.max_segment,
