@@ -405,13 +405,15 @@ impl Aqm for FqCodel {
             if flow.deficit <= 0 {
                 // [RFC8290-4.2-2]
                 flow.deficit += self.quantum;
-                if !is_new && list.head == list.tail {
-                    // It comes after itself.
+                if is_new || list.head != list.tail {
+                    list.pop(&self.flows);
+                    self.old.push(&mut self.flows, i);
                     continue;
                 }
-                list.pop(&self.flows);
-                self.old.push(&mut self.flows, i);
-                continue;
+                // It comes after itself, as often as it takes.
+                while flow.deficit <= 0 {
+                    flow.deficit += self.quantum;
+                }
             }
             let backlog = &mut self.backlogs[i as usize];
             let counts = self.codel_backlog;

@@ -423,8 +423,10 @@ impl SimMac {
                 out.release(mpdu.flow, mpdu.payload);
             }
         }
-        link.release(now, released, released_bytes);
-        self.transmits[r].on_released(ac, session.receiver, released_airtime);
+        if released > 0 {
+            link.release(now, released, released_bytes);
+            self.transmits[r].on_released(ac, session.receiver, released_airtime);
+        }
         session.put_back(&self.failed);
         // [IEEE80211-10.25.6.7-2]
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;

@@ -56,8 +56,11 @@ impl SimMac {
     #[inline]
     pub(super) fn refill(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let r = &self.radios[radio.index()];
+        if r.is_pulled {
+            return;
+        }
         let queue = &r.queues[ac.index()];
-        if !r.is_shut && !r.is_pulled && queue.driver_count < queue.driver_frames {
+        if !r.is_shut && queue.driver_count < queue.driver_frames {
             self.move_down(now, radio, ac, pool, out);
         }
         self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac));

@@ -217,13 +217,17 @@ impl Contention {
     #[inline]
     fn set_apart(&mut self, r: usize) -> &mut Carrier {
         if !self.is_apart[r] {
-            self.take_out(r);
-            self.is_apart[r] = true;
-            self.loose.remove(r);
-            self.carrier[r] = self.shared;
-            self.apart.push(RadioId::at(r));
+            self.leave_shared(r);
         }
         &mut self.carrier[r]
+    }
+
+    fn leave_shared(&mut self, r: usize) {
+        self.take_out(r);
+        self.is_apart[r] = true;
+        self.loose.remove(r);
+        self.carrier[r] = self.shared;
+        self.apart.push(RadioId::at(r));
     }
 
     /// Whether `to` hears `from`.
@@ -251,16 +255,20 @@ impl Contention {
     #[inline]
     pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.is_stale {
-            let mut best = self.first_queued();
-            for word in 0..self.has_ready.word_count() {
-                for r in self.has_ready.of_word(word) {
-                    best = best.min((self.ready[r], RadioId::at(r)));
-                }
-            }
-            self.next = best;
-            self.is_stale = false;
+            self.find_next();
         }
         self.next
+    }
+
+    fn find_next(&mut self) {
+        let mut best = self.first_queued();
+        for word in 0..self.has_ready.word_count() {
+            for r in self.has_ready.of_word(word) {
+                best = best.min((self.ready[r], RadioId::at(r)));
+            }
+        }
+        self.next = best;
+        self.is_stale = false;
     }
 
     /// A frame waits in a category. True if it is the first.
@@ -513,7 +521,11 @@ impl Contention {
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
+    #[inline]
     fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
+        if self.pending[r] == 0 {
+            return self.set_ready(r, NEVER);
+        }
         let engaged = self.sensed_by(r).engaged;
         self.freeze_as::<false>(r, now, engaged, counted);
     }

@@ -173,8 +173,8 @@ policies! {
     /// Parameters of a rate control.
     RateConfig("a rate control"): RateRules, built with RateContext {
         fixed => Fixed / FixedConfig,
-        minstrel => Minstrel / MinstrelConfig,
-        minstrel_ht => MinstrelHt / MinstrelHtConfig,
+        minstrel => Minstrel in Box / MinstrelConfig,
+        minstrel_ht => MinstrelHt in Box / MinstrelHtConfig,
         ideal => Ideal / IdealConfig,
         arf => Arf / ArfConfig,
         aarf => Aarf / AarfConfig,

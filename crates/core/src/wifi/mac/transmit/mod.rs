@@ -86,7 +86,8 @@ pub trait TransmitPath {
         drops: &mut Drops,
     ) -> Option<(PacketId, Span)>;
 
-    /// Whether the driver takes packets only when it forms a PPDU of them ([`TransmitPath::fetch`]), and none ahead.
+    /// Whether the driver takes packets only when it forms a PPDU of them ([`TransmitPath::fetch`]), and none ahead. Then nothing is
+    /// periodic either.
     fn is_pulled(&self) -> bool {
         false
     }

@@ -78,30 +78,21 @@ impl Contention {
         first
     }
 
-    /// Most kinds never have a backoff: nothing is done for their queues.
-    #[inline]
-    fn use_queue(&mut self, kind: u16) {
-        let queue = &mut self.queues[usize::from(kind)];
-        if !queue.is_in_use {
-            queue.is_in_use = true;
-            queue.begin = self.kinds[usize::from(kind)].start_after(self.queues_start, self.shared.hold);
-            self.in_use.push(kind);
-        }
-    }
-
     /// The backoffs of a radio that senses what is shared go into the queues, if each of them would end there when it does. One that
     /// stands would.
     pub(super) fn put_in(&mut self, r: usize) {
         for ac in bits(self.pending[r]) {
-            self.use_queue(self.access[r][ac].kind);
-        }
-        let runs_as = |ac: usize| {
             let a = &self.access[r][ac];
-            let queue = &self.queues[usize::from(a.kind)];
-            a.ready_at == NEVER || a.ready_at == queue.end_of(queue.counted + u64::from(a.backoff))
-        };
-        if !bits(self.pending[r]).all(runs_as) {
-            return;
+            let queue = &mut self.queues[usize::from(a.kind)];
+            if !queue.is_in_use {
+                // Most kinds never have a backoff: nothing is done for their queues.
+                queue.is_in_use = true;
+                queue.begin = self.kinds[usize::from(a.kind)].start_after(self.queues_start, self.shared.hold);
+                self.in_use.push(a.kind);
+            }
+            if a.ready_at != NEVER && a.ready_at != queue.end_of(queue.counted + u64::from(a.backoff)) {
+                return;
+            }
         }
         self.set_ready(r, NEVER);
         for ac in bits(self.pending[r]) {
@@ -131,22 +122,25 @@ impl Contention {
 
     fn take_out_queued(&mut self, r: usize) {
         self.is_queued[r] = false;
+        let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
             let (a, due) = (&mut self.access[r][ac], self.due[r][ac]);
             let queue = &mut self.queues[usize::from(a.kind)];
             queue.members -= 1;
             a.backoff = saturate32(due.saturating_sub(queue.counted));
-            if a.has_frame {
-                queue.remove(due, RadioId::at(r));
-            } else if a.backoff == 0 {
+            if !a.has_frame && a.backoff == 0 {
                 // It was over before a transmission.
                 self.pending[r] &= !(1 << ac);
                 continue;
             }
             a.ready_at = queue.end_of(due);
+            if a.has_frame {
+                queue.remove(due, RadioId::at(r));
+                ready = ready.min(a.ready_at);
+            }
         }
         self.loose.put(r, self.pending[r] != 0);
-        self.update(r);
+        self.set_ready(r, ready);
     }
 
     /// What is shared becomes busy. Who is due before it can sense the transmission goes on.
