@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codel::{CodelLaw, CodelParams, CodelStore};
-use super::{Aqm, DropReason, Drops, QueueContext, Stamped, flow_hash};
+use super::{Aqm, DropReason, Drops, QueueContext, Stamped, flow_hash, flow_key};
 use crate::convert::count;
 use crate::packet::{Packet, PacketId, Pool};
 use crate::policy::checked;
@@ -138,6 +138,7 @@ impl FqCodelConfig {
             seed: ctx.stream.open().random(),
             n_flows: self.flows.max(1) as usize,
             places: Vec::new(),
+            latest: None,
             flows: Vec::new(),
             backlogs: Vec::new(),
             new: List::default(),
@@ -299,6 +300,8 @@ pub struct FqCodel {
     n_flows: usize,
     /// By number of a queue: its place in `flows`, or [`NONE`]. Built with the first packet: many a link never sees one.
     places: Vec<u32>,
+    /// Key of the packet that came last, and the place of its queue: packets of a flow come after each other.
+    latest: Option<(u64, u32)>,
     /// Those that have had a packet, which are few: so they lie together.
     flows: Vec<Flow>,
     /// Bytes waiting in each queue; apart from `flows` so that the search for the fattest reads little memory.
@@ -374,8 +377,16 @@ impl FqCodel {
 impl Aqm for FqCodel {
     fn enqueue(&mut self, now: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         let size = u32::from(pool[id].size);
-        let number = self.classify(&pool[id]);
-        let i = self.place(number);
+        let key = flow_key(&pool[id]);
+        let i = match self.latest {
+            Some((latest, place)) if latest == key => place as usize,
+            _ => {
+                let number = self.classify(&pool[id]);
+                let place = self.place(number);
+                self.latest = Some((key, count(place)));
+                place
+            }
+        };
         let flow = &mut self.flows[i];
         self.waiting.push(&mut flow.chain, Stamped { id, size, at: now });
         self.backlogs[i] += u64::from(size);

@@ -120,11 +120,16 @@ impl Hosts {
     }
 }
 
-/// Spreads connections and directions: every one has a key of its own.
-fn flow_hash(packet: &Packet, seed: u64) -> u64 {
+/// Every connection and direction has a key of its own.
+#[inline]
+fn flow_key(packet: &Packet) -> u64 {
     let connection = u64::from(packet.connection());
-    let key = ((connection & !0xf) << 4) | ((connection & 0xf) << 1) | u64::from(packet.is_reverse());
-    splitmix(key ^ seed)
+    ((connection & !0xf) << 4) | ((connection & 0xf) << 1) | u64::from(packet.is_reverse())
+}
+
+/// Spreads connections and directions.
+fn flow_hash(packet: &Packet, seed: u64) -> u64 {
+    splitmix(flow_key(packet) ^ seed)
 }
 
 /// Spreads hosts.

@@ -47,10 +47,23 @@ impl Ac {
 /// Counters of one direction between two radios since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AirStats {
+    // What every packet touches comes first.
     /// Packets handed to the radio, and their bytes at the IP layer.
     pub arrived_packets: u64,
     /// Their size, with IP headers.
     pub arrived_bytes: u64,
+    /// Packets now held by the sending host: queued, or sent and not yet acknowledged.
+    pub held_packets: u64,
+    /// Their size, with IP headers.
+    pub held_bytes: u64,
+    /// Time integral of `held_packets`.
+    pub held_packet_ns: u128,
+    /// Most packets held at a time since it was last reset.
+    pub held_max: u64,
+    /// Reached the recipient's upper layer.
+    pub delivered_packets: u64,
+    /// Their size, with IP headers.
+    pub delivered_bytes: u64,
     /// Dropped before the air: for want of room, or by choice of the discipline.
     pub dropped_overflow: u64,
     /// Dropped by a discipline before its queue was full.
@@ -72,18 +85,6 @@ pub struct AirStats {
     pub dropped_gone: u64,
     /// Taken out again at the end of an association, to go another way.
     pub handed_back: u64,
-    /// Reached the recipient's upper layer.
-    pub delivered_packets: u64,
-    /// Their size, with IP headers.
-    pub delivered_bytes: u64,
-    /// Packets now held by the sending host: queued, or sent and not yet acknowledged.
-    pub held_packets: u64,
-    /// Their size, with IP headers.
-    pub held_bytes: u64,
-    /// Time integral of `held_packets`.
-    pub held_packet_ns: u128,
-    /// Most packets held at a time since it was last reset.
-    pub held_max: u64,
     /// RTS that no CTS came back for.
     pub rts_unanswered: u64,
     /// PPDUs with data, every try counted, and those of them that nothing came back for; without acknowledgements: of which

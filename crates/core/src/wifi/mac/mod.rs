@@ -219,9 +219,10 @@ impl SimMac {
                     let common = radio.phy.modes_with(&other.phy);
                     known[down] = (Some(ends), if common.is_empty() { radio.phy.modes() } else { common });
                 }
+                let sender = if down == 1 { pair.access_point } else { pair.station };
                 let context = RateContext {
                     modes: known[down].1.clone(),
-                    timing: Arc::clone(&setups[if down == 1 { pair.access_point } else { pair.station }.index()].timing),
+                    timing: Arc::clone(&setups[sender.index()].timing),
                     stream: Stream::new(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };

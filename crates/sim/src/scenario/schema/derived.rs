@@ -13,7 +13,8 @@ pub(super) fn schema() -> Json {
     schema["title"] = json!("airtcp scenario");
     tidy(&mut schema);
     let of_types = schema["$defs"].as_object().into_iter().flatten();
-    let texts = of_types.filter_map(|(name, of)| Some((name.clone(), of["description"].as_str()?.to_owned()))).collect();
+    let texts =
+        of_types.filter_map(|(name, of)| Some((name.clone(), of["description"].as_str()?.to_owned()))).collect();
     describe(&mut schema, &texts);
     schema
 }

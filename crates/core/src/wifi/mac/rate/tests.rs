@@ -20,7 +20,12 @@ pub(super) fn phy(standard: Standard) -> PhyConfig {
 static ERRORS: LazyLock<ErrorModel> = LazyLock::new(ErrorModel::default);
 
 pub(super) fn context(phy: &PhyConfig, seed: u64) -> RateContext {
-    RateContext { modes: phy.modes(), timing: phy.timing().into(), stream: Stream::of_test(seed), errors: ERRORS.clone() }
+    RateContext {
+        modes: phy.modes(),
+        timing: phy.timing().into(),
+        stream: Stream::of_test(seed),
+        errors: ERRORS.clone(),
+    }
 }
 
 pub(super) fn config(value: serde_json::Value) -> RateConfig {

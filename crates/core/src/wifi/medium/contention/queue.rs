@@ -50,6 +50,11 @@ impl Queue {
     /// It is put in no longer.
     pub(super) fn remove(&mut self, slot: u64, radio: RadioId) {
         let key = key(slot, radio);
+        // Mostly it is the one that leaves.
+        if self.waiting.last() == Some(&key) {
+            self.waiting.pop();
+            return;
+        }
         let at = self.waiting.partition_point(|&other| other > key);
         debug_assert_eq!(self.waiting.get(at), Some(&key));
         self.waiting.remove(at);
