@@ -130,6 +130,19 @@ impl Timeline {
         self.next = self.next_in_tree.min(self.brief.next());
     }
 
+    /// The earliest deadline of components other than this brief one, which may be the next of all; or a time before it.
+    #[inline]
+    pub fn next_besides(&self, brief: Component) -> Time {
+        let mut earliest = self.next_in_tree.0;
+        // Below the first of the heap, the next is one of two; whether it still has a meaning does not matter here.
+        for (i, &Reverse((time, component))) in self.brief.heap.as_slice().iter().take(3).enumerate() {
+            if i > 0 || component != brief {
+                earliest = earliest.min(time);
+            }
+        }
+        earliest
+    }
+
     /// The deadline of a component, brief or not.
     pub fn get_any(&self, component: Component) -> Time {
         if self.brief.has(component) { self.get_brief(component) } else { self.get(component) }
@@ -246,6 +259,10 @@ mod tests {
                 let (best, &at) = model.iter().enumerate().min_by_key(|&(i, &d)| (d, i)).unwrap();
                 prop_assert_eq!(tree.next().0, at);
                 prop_assert!(at.is_never() || tree.next().1 == Component(best as u32));
+                if tree.brief.has(tree.next().1) {
+                    let others = model.iter().enumerate().filter(|&(i, _)| i != best).map(|(_, &d)| d);
+                    prop_assert!(tree.next_besides(tree.next().1) <= others.min().unwrap_or(Time::NEVER));
+                }
             }
         }
     }

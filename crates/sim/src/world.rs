@@ -117,6 +117,8 @@ pub struct World {
     /// Links that are fused in the whole and not here, where it is divided.
     unfused: Vec<LinkId>,
     events: u64,
+    /// What comes before this is processed now.
+    limit: Time,
     /// By tests: what simulated ends have sent.
     #[cfg(test)]
     sent: Option<Vec<(Time, Packet)>>,
@@ -283,6 +285,7 @@ impl World {
             regions,
             unfused,
             events: 0,
+            limit: Time::ZERO,
             #[cfg(test)]
             sent: None,
         })
@@ -338,6 +341,7 @@ impl World {
 
     /// What is in flight and due here, before `limit`.
     fn run_events(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
+        self.limit = limit;
         loop {
             let arrival = self.wires.head_time();
             let (deadline, component) = self.timeline.next();
@@ -368,22 +372,34 @@ impl World {
                 if deadline >= limit {
                     break;
                 }
-                self.now = deadline;
                 self.links.before_departures = false;
-                if self.notes_moments
-                    && let Some(order) = &mut self.log.order
-                {
-                    let rank = u64::from(self.components.whole(component));
-                    order.reach(Moment { time: deadline, is_deadline: true, rank });
-                }
+                self.reach(deadline, component);
                 self.on_deadline(component);
             }
             self.tell_hosts();
             self.events += 1;
-            if self.captured.len() >= CAPTURE_LOT || self.air.hand_over_due {
+            if self.has_lot() {
                 self.hand_over(sink);
             }
         }
+    }
+
+    /// It is time for the deadline of a component.
+    #[inline]
+    fn reach(&mut self, deadline: Time, component: Component) {
+        self.now = deadline;
+        if self.notes_moments
+            && let Some(order) = &mut self.log.order
+        {
+            let rank = u64::from(self.components.whole(component));
+            order.reach(Moment { time: deadline, is_deadline: true, rank });
+        }
+    }
+
+    /// Enough has been captured to be handed over.
+    #[inline]
+    fn has_lot(&self) -> bool {
+        self.captured.len() >= CAPTURE_LOT || self.air.hand_over_due
     }
 
     /// What an event means for the hosts of senders.

@@ -39,13 +39,25 @@ impl World {
             self.timeline.set_brief(component, c.deadline());
             return;
         }
-        c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
-        self.air.hand_over_due |= c.frames().len().max(c.ppdus().len()) >= CAPTURE_LOT;
-        if !self.air.out.is_empty() {
-            self.take_from_air(channel);
+        loop {
+            let c = &mut self.air.channels[channel.index()];
+            c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
+            self.air.hand_over_due |= c.frames().len().max(c.ppdus().len()) >= CAPTURE_LOT;
+            if !self.air.out.is_empty() {
+                self.take_from_air(channel);
+            }
+            self.tell_hosts();
+            // Only now: what was delivered may have been answered, and the answer is in the channel.
+            let deadline = self.air.channels[channel.index()].deadline();
+            let others = self.wires.head_time().min(self.timeline.next_besides(component)).min(self.limit);
+            if deadline >= others || self.has_lot() {
+                self.timeline.set_brief(component, deadline);
+                return;
+            }
+            // Nothing else comes before it: the next event needs not be looked for.
+            self.events += 1;
+            self.reach(deadline, component);
         }
-        // Only now: what was delivered may have been answered, and the answer is in the channel.
-        self.timeline.set_brief(component, self.air.channels[channel.index()].deadline());
     }
 
     /// What a channel has put out goes where it belongs.
