@@ -286,6 +286,9 @@ options! {
     /// `tcp-av-handover` suspects of its phones. Such a sender repairs at once, and does not wait for the verdict of `frto = "rfc4138"`, which
     /// sets the window itself.
     loss_window: u32,
+    /// A timeout sends one segment, and what else the window lets leave waits for an ACK (Linux: `tcp_retransmit_timer`,
+    /// net/ipv4/tcp_timer.c). Off: all that leaves at once. A difference only where a timeout leaves more than one segment of the window.
+    timeout_sends_one: bool,
     /// When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux before 2.6.39,
     /// `tcp_moderate_cwnd`: 3). 0: all of it at once.
     undo_burst: u32,

@@ -156,6 +156,8 @@ pub struct Sender {
     lost_again: u32,
     /// Timeouts since the cumulative acknowledgement last moved.
     timeouts_in_row: u32,
+    /// A timeout has sent its one segment (`timeout_sends_one`), and no ACK has come since.
+    waits_for_ack: bool,
     timing: Timing,
     /// Up to when `stats.cwnd_segment_ns` counts.
     counted_until: Time,
@@ -238,6 +240,7 @@ impl Sender {
             rtt_clock: TickClock::new(config.rtt_tick, Span::ZERO),
             lost_again: 0,
             timeouts_in_row: 0,
+            waits_for_ack: false,
             timing: Timing::default(),
             counted_until: Time::NEVER,
             window_use: WindowUse::default(),
@@ -449,7 +452,7 @@ impl Sender {
                 self.on_recovery_by_timer();
             }
         }
-        if self.state == State::Established {
+        if self.state == State::Established && !self.waits_for_ack {
             self.transmit(now, out);
         }
     }

@@ -22,6 +22,7 @@ impl Sender {
         if number > self.snd_nxt {
             return; // acknowledges what was never sent (RFC 9293 section 3.10.7.4)
         }
+        self.waits_for_ack = false;
         let mut ack = self.begin_ack(now, p, number);
         self.take_send_window(p, number);
         // What has arrived.

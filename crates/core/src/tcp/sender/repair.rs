@@ -452,5 +452,6 @@ impl Sender {
         // [RFC6298-5.4-1]
         self.window.cwnd_cnt = 0;
         self.retransmit(now, evidence, false, out);
+        self.waits_for_ack = self.config.timeout_sends_one && self.window.cwnd > 1;
     }
 }

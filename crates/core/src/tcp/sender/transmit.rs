@@ -51,7 +51,7 @@ impl Sender {
             // [RFC6675-5-11]
             self.path.in_flight = self.in_flight();
             // [RFC6675-5-12]
-            let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair();
+            let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair() && !self.waits_for_ack;
             let unsent = self.write_end - self.snd_nxt.min(self.write_end);
             let fin = self.closing && self.config.handshake && self.snd_nxt <= self.write_end;
             // [RFC6675-4-11]

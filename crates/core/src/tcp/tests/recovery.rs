@@ -121,6 +121,39 @@ fn the_loss_window_is_what_leaves_after_a_timeout() {
     }
 }
 
+/// The same with `timeout_sends_one`: the first leaves alone, and its ACK brings the rest of what the window lets.
+#[test]
+fn what_linux_keeps_at_a_timeout_waits_for_an_ack() {
+    let c = config("ns2-reno", |c| {
+        c.rto_min = Span::from_secs(1);
+        c.loss_window = 8;
+        c.timeout_sends_one = true;
+    });
+    let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13]).start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_ms(1399));
+    assert_eq!(pair.sent_between(1300.0, 1399.0, 960), [6]);
+    assert_eq!(pair.sender.window().cwnd, 8);
+    pair.run(Time::ZERO + Span::from_ms(1499));
+    assert_eq!(pair.sent_between(1399.0, 1499.0, 960)[..7], [7, 8, 9, 10, 11, 12, 13]);
+    assert_eq!(pair.sender.stats().timeouts, 1);
+}
+
+/// That one is lost, too: the next timeout again sends the first alone.
+#[test]
+fn each_timeout_of_linux_sends_the_first_alone() {
+    let c = lone_config(Recovery::Sack, |c| {
+        c.loss_window = 4;
+        c.timeout_sends_one = true;
+    });
+    let (mut sender, mut out) = lone_sender(c, 10);
+    for _ in 0..3 {
+        let timeout = sender.deadline();
+        sender.on_deadline(timeout, &mut out);
+        assert_eq!(left(&mut out), [0]);
+    }
+    assert_eq!((sender.stats().timeouts, sender.window().cwnd), (3, 4));
+}
+
 /// F-RTO of RFC 4138 repeats one segment and waits for the verdict. A sender that keeps a window repairs at once: its own loss window, or that
 /// of its control.
 #[test]
@@ -241,6 +274,7 @@ fn lone_config(recovery: Recovery, change: impl FnOnce(&mut TcpConfig)) -> Arc<T
         (c.packet_bytes, c.initial_window, c.byte_counting) = (1040, 10, 1);
         // The RFCs know of no skbs.
         c.segments_at_once = SegmentsAtOnce::Single;
+        c.timeout_sends_one = false;
         // The window that `ack_of` tells.
         (c.send_buffer, c.receive_buffer) = (c.send_buffer_max, Bytes::new(1 << 20));
         change(c);
