@@ -1,7 +1,6 @@
 //! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation): how fast segments arrive over one flight.
 
 use super::cc::RateSample;
-use super::scoreboard::{SegFlags, Segment};
 use crate::convert::{low32, saturate32};
 use crate::units::{Span, Time};
 
@@ -16,23 +15,35 @@ pub(super) struct Delivery {
     app_limited_until: u64,
 }
 
+/// The connection's side as it was when a segment was sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stamp {
+    pub delivered_at: Time,
+    first_sent_at: Time,
+    /// Low 32 bits of the count.
+    delivered: u32,
+    /// The sender had no more data.
+    app_limited: bool,
+}
+
 impl Delivery {
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Stamps a segment that leaves at `now`.
-    pub(super) fn on_send(&mut self, now: Time, segment: &mut Segment, nothing_in_flight: bool) {
-        if nothing_in_flight {
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
-        segment.first_sent_at = self.first_sent_at;
-        segment.delivered_at = self.delivered_at;
-        segment.delivered = low32(self.total);
-        segment.flags.remove(SegFlags::APP_LIMITED);
-        if self.app_limited_until > self.total {
-            segment.flags |= SegFlags::APP_LIMITED;
+    /// A segment leaves at `now`, and nothing else is in flight.
+    pub(super) fn begin(&mut self, now: Time) {
+        self.first_sent_at = now;
+        self.delivered_at = now;
+    }
+
+    /// For a segment that leaves now.
+    pub(super) fn stamp(&self) -> Stamp {
+        Stamp {
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            delivered: low32(self.total),
+            app_limited: self.app_limited_until > self.total,
         }
     }
 
@@ -61,7 +72,8 @@ impl Delivery {
 pub(super) struct NewestReported {
     /// Total before this ACK: unwraps the 32-bit counts of the segments.
     total_before: u64,
-    newest: Option<Segment>,
+    /// When it was sent, and its stamp.
+    newest: Option<(Time, Stamp)>,
 }
 
 impl NewestReported {
@@ -69,20 +81,19 @@ impl NewestReported {
         NewestReported { total_before, newest: None }
     }
 
-    pub(super) fn on_delivered(&mut self, s: &Segment) {
-        let later = |n: &Segment| (s.delivered, s.sent_at) >= (n.delivered, n.sent_at);
-        if self.newest.as_ref().is_none_or(later) {
-            self.newest = Some(*s);
+    pub(super) fn on_delivered(&mut self, sent_at: Time, stamp: Stamp) {
+        if self.newest.is_none_or(|(at, newest)| (stamp.delivered, sent_at) >= (newest.delivered, at)) {
+            self.newest = Some((sent_at, stamp));
         }
     }
 
     /// Call after [`Delivery::on_delivered`]. None when nothing was delivered or the interval is shorter than any round
     /// trip, which happens when a retransmission is confused with its original.
     pub(super) fn sample(&self, now: Time, delivery: &Delivery, min_rtt: Span) -> Option<RateSample> {
-        let s = self.newest.as_ref()?;
-        let prior = self.total_before - u64::from(low32(self.total_before).wrapping_sub(s.delivered));
-        let send_phase = s.sent_at.since(s.first_sent_at);
-        let ack_phase = now.since(s.delivered_at);
+        let (sent_at, stamp) = self.newest?;
+        let prior = self.total_before - u64::from(low32(self.total_before).wrapping_sub(stamp.delivered));
+        let send_phase = sent_at.since(stamp.first_sent_at);
+        let ack_phase = now.since(stamp.delivered_at);
         let interval = send_phase.max(ack_phase);
         if interval.is_zero() || (min_rtt != Span::MAX && interval < min_rtt) {
             return None;
@@ -91,13 +102,13 @@ impl NewestReported {
             delivered: saturate32(delivery.total - prior),
             interval,
             prior_delivered: prior,
-            app_limited: s.has(SegFlags::APP_LIMITED),
+            app_limited: stamp.app_limited,
         })
     }
 
     pub(super) fn commit(&self, delivery: &mut Delivery) {
-        if let Some(s) = &self.newest {
-            delivery.begin_flight_at(s.sent_at);
+        if let Some((sent_at, _)) = self.newest {
+            delivery.begin_flight_at(sent_at);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::delivery::Stamp;
 use crate::convert::{count, saturate16};
 use crate::flags;
 use crate::units::{Span, Time};
@@ -25,10 +26,8 @@ flags! {
         EVER_RETRANSMITTED = 8,
         /// The connection's last segment: it ends with the number that the FIN takes.
         FIN = 16,
-        /// Sent while the sender had no more data (delivery-rate samples).
-        APP_LIMITED = 32,
         /// It is the last of what was handed down at once, or was written.
-        PUSH = 64,
+        PUSH = 32,
     }
 }
 
@@ -40,11 +39,6 @@ pub(super) struct Segment {
     pub sent_at: Time,
     /// The connection's transmissions, counted from 1, when this was sent last: which of two was later, also within one instant.
     pub number: u64,
-    /// Of the connection when this was sent (delivery-rate estimation).
-    pub delivered_at: Time,
-    pub first_sent_at: Time,
-    /// Low 32 bits of the connection's delivered count when this was sent.
-    pub delivered: u32,
     pub len: u16,
     pub flags: SegFlags,
 }
@@ -63,6 +57,8 @@ impl Segment {
 // [RFC6675-3-1] [RFC8985-4-2]
 pub(super) struct Scoreboard {
     segments: VecDeque<Segment>,
+    /// One for each segment, where the control asks for delivery rates.
+    stamps: Option<VecDeque<Stamp>>,
     /// Disjoint, ascending `(start, end, segments)`.
     sacked: VecDeque<(u64, u64, u32)>,
     sacked_out: u32,
@@ -79,6 +75,10 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// `stamped`: segments have stamps.
+    pub(super) fn new(stamped: bool) -> Scoreboard {
+        Scoreboard { stamps: stamped.then(VecDeque::new), ..Scoreboard::default() }
+    }
     pub(super) fn packets_out(&self) -> u32 {
         count(self.segments.len())
     }
@@ -108,9 +108,18 @@ impl Scoreboard {
     pub(super) fn front(&self) -> Option<&Segment> {
         self.segments.front()
     }
-    pub(super) fn push(&mut self, segment: Segment) {
+    pub(super) fn push(&mut self, segment: Segment, stamp: Stamp) {
         self.transmissions += 1;
         self.segments.push_back(Segment { number: self.transmissions, ..segment });
+        if let Some(stamps) = &mut self.stamps {
+            stamps.push_back(stamp);
+        }
+    }
+    /// The segment at `i` is sent again.
+    fn put_stamp(&mut self, i: usize, stamp: Stamp) {
+        if let Some(own) = self.stamps.as_mut().and_then(|stamps| stamps.get_mut(i)) {
+            *own = stamp;
+        }
     }
 
     fn index_of(&self, seq: u64) -> usize {
@@ -119,7 +128,7 @@ impl Scoreboard {
 
     /// Removes what `ack` covers, oldest first. A segment covered in part is trimmed and stays.
     // [RFC6675-5-9]
-    pub(super) fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Segment)) {
+    pub(super) fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Segment, Option<Stamp>)) {
         while let Some(front) = self.segments.front_mut() {
             if front.end() > ack {
                 if front.start < ack {
@@ -133,7 +142,7 @@ impl Scoreboard {
             self.sacked_out -= u32::from(segment.has(SegFlags::SACKED));
             self.lost_out -= u32::from(segment.has(SegFlags::LOST));
             self.retrans_out -= u32::from(segment.has(SegFlags::RETRANSMITTED));
-            each(&segment);
+            each(&segment, self.stamps.as_mut().and_then(VecDeque::pop_front));
         }
         if self.segments.capacity() > SPARE && self.segments.len() < self.segments.capacity() / 4 {
             self.give_back();
@@ -154,16 +163,31 @@ impl Scoreboard {
                 break;
             }
         }
+        if self.sacked.is_empty() && self.sacked.capacity() + self.retransmissions.capacity() > 0 {
+            self.forget_holes();
+        }
+    }
+
+    /// Of thousands of connections few repair losses at a time: the room for it goes back.
+    #[cold]
+    fn forget_holes(&mut self) {
+        self.sacked = VecDeque::new();
+        if self.retransmissions.is_empty() {
+            self.retransmissions = VecDeque::new();
+        }
     }
 
     /// Half of the room for segments goes back: of thousands of connections few have their largest window at a time.
     #[cold]
     fn give_back(&mut self) {
         self.segments.shrink_to(self.segments.capacity() / 2);
+        if let Some(stamps) = &mut self.stamps {
+            stamps.shrink_to(stamps.capacity() / 2);
+        }
     }
 
     /// Marks the whole segments within `start..end` as SACKed; `each` sees those that were not before.
-    pub(super) fn sack(&mut self, start: u64, end: u64, mut each: impl FnMut(&Segment)) {
+    pub(super) fn sack(&mut self, start: u64, end: u64, mut each: impl FnMut(&Segment, Option<Stamp>)) {
         let mut from = start;
         while from < end {
             // Up to the next range that is already known, then past it.
@@ -178,7 +202,7 @@ impl Scoreboard {
     }
 
     // [RFC6675-4-2]
-    fn sack_new(&mut self, start: u64, end: u64, each: &mut impl FnMut(&Segment)) {
+    fn sack_new(&mut self, start: u64, end: u64, each: &mut impl FnMut(&Segment, Option<Stamp>)) {
         let mut i = self.segments.partition_point(|s| s.start < start);
         let mut covered: Option<(u64, u64, u32)> = None;
         while let Some(segment) = self.segments.get_mut(i) {
@@ -194,7 +218,7 @@ impl Scoreboard {
                 let range = covered.get_or_insert((segment.start, segment.start, 0));
                 range.1 = segment.end();
                 range.2 += 1;
-                each(&before);
+                each(&before, self.stamps.as_ref().and_then(|stamps| stamps.get(i)).copied());
             }
             i += 1;
         }
@@ -342,13 +366,16 @@ impl Scoreboard {
     /// The last segment, now counted as sent at `now` again: a tail loss probe. It is not taken to be lost. And how long ago
     /// it was sent last.
     // [RFC8985-7.3-7]
-    pub(super) fn take_probe(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
-        let segment = self.segments.back_mut()?;
+    pub(super) fn take_probe(&mut self, now: Time, stamp: Stamp) -> Option<(Segment, Span)> {
+        let last = self.segments.len().checked_sub(1)?;
+        let segment = &mut self.segments[last];
         let waited = now.since(segment.sent_at);
         segment.flags |= SegFlags::EVER_RETRANSMITTED;
         segment.sent_at = now;
         self.transmissions += 1;
         segment.number = self.transmissions;
+        let segment = *segment;
+        self.put_stamp(last, stamp);
         Some((segment, waited))
     }
 
@@ -414,7 +441,7 @@ impl Scoreboard {
 
     /// The lowest lost segment that has not been sent again, now counted as sent at `now`, and how long ago it was sent last.
     // [RFC6675-4-5]
-    pub(super) fn take_retransmission(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
+    pub(super) fn take_retransmission(&mut self, now: Time, stamp: Stamp) -> Option<(Segment, Span)> {
         if !self.has_to_retransmit() {
             return None;
         }
@@ -433,6 +460,8 @@ impl Scoreboard {
         // [RFC6675-5-13]
         self.retransmit_from = segment.end();
         self.retrans_out += 1;
+        let segment = *segment;
+        self.put_stamp(i, stamp);
         Some((segment, waited))
     }
 
@@ -442,6 +471,7 @@ impl Scoreboard {
         let is_new = last.is_some_and(|s| s.start == start && !s.has(SegFlags::EVER_RETRANSMITTED | SegFlags::SACKED));
         if is_new {
             let lost = self.segments.pop_back().is_some_and(|s| s.has(SegFlags::LOST));
+            self.stamps.as_mut().and_then(VecDeque::pop_back);
             self.lost_out -= u32::from(lost);
         }
         is_new
@@ -461,6 +491,7 @@ impl Scoreboard {
     /// Checks every count against the marks; for tests.
     #[cfg(test)]
     pub fn check(&self) {
+        assert!(self.stamps.as_ref().is_none_or(|stamps| stamps.len() == self.segments.len()));
         let count = |f: SegFlags| self.segments.iter().filter(|s| s.has(f)).count() as u32;
         assert_eq!(self.sacked_out, count(SegFlags::SACKED));
         assert_eq!(self.lost_out, count(SegFlags::LOST));
@@ -485,18 +516,11 @@ mod tests {
     const MSS: u64 = 1000;
 
     fn board(segments: u64) -> Scoreboard {
-        let mut board = Scoreboard::default();
+        let mut board = Scoreboard::new(true);
         for n in 0..segments {
-            board.push(Segment {
-                start: 1 + n * MSS,
-                len: MSS as u16,
-                flags: SegFlags::NONE,
-                sent_at: Time::ZERO,
-                number: 0,
-                delivered_at: Time::ZERO,
-                first_sent_at: Time::ZERO,
-                delivered: 0,
-            });
+            let (start, len) = (1 + n * MSS, MSS as u16);
+            let segment = Segment { start, len, flags: SegFlags::NONE, sent_at: Time::ZERO, number: 0 };
+            board.push(segment, Stamp::default());
         }
         board
     }
@@ -508,7 +532,7 @@ mod tests {
     fn holes_are_judged_by_what_was_sacked_above_them() {
         let mut board = board(10);
         for (from, to) in [(1, 3), (4, 7), (8, 10)] {
-            board.sack(1 + from * MSS, 1 + to * MSS, |_| {});
+            board.sack(1 + from * MSS, 1 + to * MSS, |_, _| {});
         }
         let mut seen = Vec::new();
         let newly = board.mark_lost_holes(|first, above| {
@@ -518,8 +542,10 @@ mod tests {
         assert_eq!(seen, [(0, 7), (3, 5), (7, 2)]);
         assert_eq!(newly, 2);
         assert_eq!(board.pipe(), 1);
-        let resent: Vec<u64> =
-            std::iter::from_fn(|| board.take_retransmission(Time::ZERO).map(|(s, _)| (s.start - 1) / MSS)).collect();
+        let resent: Vec<u64> = std::iter::from_fn(|| {
+            board.take_retransmission(Time::ZERO, Stamp::default()).map(|(s, _)| (s.start - 1) / MSS)
+        })
+        .collect();
         assert_eq!(resent, [0, 3]);
         assert_eq!(board.pipe(), 3);
         board.check();
@@ -530,7 +556,7 @@ mod tests {
     fn a_probe_is_the_latest_transmission() {
         let mut board = board(3);
         let now = Time::ZERO + Span::from_ms(1);
-        let (probe, waited) = board.take_probe(now).unwrap();
+        let (probe, waited) = board.take_probe(now, Stamp::default()).unwrap();
         assert_eq!((probe.start, probe.sent_at, probe.number, waited), (1 + 2 * MSS, now, 4, Span::from_ms(1)));
     }
 
@@ -578,19 +604,19 @@ mod tests {
                     Step::Sack(a, n) => {
                         let (from, to) = (a.max(una), (a + n).min(60));
                         if from < to {
-                            board.sack(1 + from * MSS, 1 + to * MSS, |s| assert!(sacked.insert(s.start), "told twice"));
+                            board.sack(1 + from * MSS, 1 + to * MSS, |s, _| assert!(sacked.insert(s.start), "told twice"));
                             prop_assert!((from..to).all(|n| sacked.contains(&(1 + n * MSS))));
                         }
                     }
                     Step::Ack(n) if n > una => {
                         let mut seen = 0;
-                        board.acknowledge(1 + n * MSS, |_| seen += 1);
+                        board.acknowledge(1 + n * MSS, |_, _| seen += 1);
                         prop_assert_eq!(seen, n - una);
                         una = n;
                     }
                     Step::Ack(_) => {}
                     Step::Lose => { board.mark_lost_holes(|_, above| above >= 3); }
-                    Step::Retransmit => { board.take_retransmission(Time::ZERO); }
+                    Step::Retransmit => { board.take_retransmission(Time::ZERO, Stamp::default()); }
                     Step::LoseAgain => { board.mark_lost_retransmissions(|_| true); }
                     Step::Timeout => { board.mark_lost_at_timeout(|_| true); prop_assert_eq!(board.pipe(), 0); }
                     Step::TimeoutOfSome(from) => {
@@ -603,7 +629,7 @@ mod tests {
                         board.forget_front_retransmission();
                         prop_assert!(board.front().is_none_or(|f| f.has(SegFlags::SACKED)) || board.has_to_retransmit());
                     }
-                    Step::Probe => { board.take_probe(Time::ZERO); }
+                    Step::Probe => { board.take_probe(Time::ZERO, Stamp::default()); }
                     Step::Undo => { board.clear_lost(); prop_assert_eq!(board.lost_out(), 0); }
                 }
                 board.check();

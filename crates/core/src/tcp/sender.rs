@@ -210,6 +210,7 @@ impl Sender {
         let paced = config.pacing != Pacing::Off;
         let stream = streams.stream(Purpose::CongestionControl);
         let mut cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, stream });
+        let wants_rate = cc.wants_rate();
         Sender {
             window,
             path,
@@ -220,7 +221,7 @@ impl Sender {
             send_buffer: config.send_buffer.get(),
             small_queue: SmallQueue::default(),
             skb: Skb::default(),
-            board: Scoreboard::default(),
+            board: Scoreboard::new(wants_rate),
             rtt: RttEstimator::new(&config),
             timers: Timers::STOPPED,
             pacer: Pacer::new(streams.stream(Purpose::Pacing).open()),
@@ -258,7 +259,7 @@ impl Sender {
             incarnation,
             owns_window: cc.owns_window(),
             hears_every_ack: cc.hears_every_ack(),
-            wants_rate: cc.wants_rate(),
+            wants_rate,
             cc,
             loss: config.loss.build(&LossContext { mss }),
             config,

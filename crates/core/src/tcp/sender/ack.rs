@@ -2,7 +2,7 @@
 
 use super::newest::Newest;
 use crate::convert::signed32;
-use crate::tcp::delivery::NewestReported;
+use crate::tcp::delivery::{NewestReported, Stamp};
 use crate::tcp::scoreboard::{SegFlags, Segment};
 use crate::tcp::timestamp_at;
 use crate::units::{Span, Time};
@@ -74,7 +74,7 @@ pub(super) struct Ack {
 
 impl Ack {
     /// A segment that the cumulative number covers.
-    pub(super) fn take_covered(&mut self, s: &Segment) {
+    pub(super) fn take_covered(&mut self, s: &Segment, stamp: Option<Stamp>) {
         self.acked += 1;
         if self.is_delivery(s) {
             self.last_covered = Some(s.sent_at);
@@ -84,11 +84,11 @@ impl Ack {
         } else if !s.has(SegFlags::SACKED) {
             extend(&mut self.acknowledged_once, s.sent_at);
         }
-        self.take(s);
+        self.take(s, stamp);
     }
 
     /// A segment that is newly SACKed.
-    pub(super) fn take_sacked(&mut self, s: &Segment) {
+    pub(super) fn take_sacked(&mut self, s: &Segment, stamp: Option<Stamp>) {
         self.sacked += 1;
         if self.is_delivery(s) {
             self.last_sacked = Some(s.sent_at);
@@ -97,10 +97,10 @@ impl Ack {
             extend(&mut self.sacked_once, s.sent_at);
         }
         self.sacked_other |= s.has(SegFlags::EVER_RETRANSMITTED) || s.end() > self.frto_limit;
-        self.take(s);
+        self.take(s, stamp);
     }
 
-    fn take(&mut self, s: &Segment) {
+    fn take(&mut self, s: &Segment, stamp: Option<Stamp>) {
         let repeated = s.has(SegFlags::EVER_RETRANSMITTED);
         let news = !s.has(SegFlags::SACKED);
         if news {
@@ -115,8 +115,8 @@ impl Ack {
                 self.reordered = true;
                 self.overtaken_from = Some(self.overtaken_from.map_or(s.start, |from| from.min(s.start)));
             }
-            if let Some(rate) = &mut self.rate {
-                rate.on_delivered(s);
+            if let (Some(rate), Some(stamp)) = (&mut self.rate, stamp) {
+                rate.on_delivered(s.sent_at, stamp);
             }
         }
         if repeated {
@@ -165,16 +165,7 @@ mod tests {
     }
 
     fn segment(number: u64, sent_ms: u64, flags: SegFlags) -> Segment {
-        Segment {
-            start: 1 + 1000 * number,
-            len: 1000,
-            flags,
-            sent_at: at(sent_ms),
-            number: 1 + sent_ms,
-            delivered_at: Time::ZERO,
-            first_sent_at: Time::ZERO,
-            delivered: 0,
-        }
+        Segment { start: 1 + 1000 * number, len: 1000, flags, sent_at: at(sent_ms), number: 1 + sent_ms }
     }
 
     fn ack(now_ms: u64) -> Ack {
@@ -187,13 +178,13 @@ mod tests {
     fn a_repeated_segment_acknowledged_too_soon_is_not_the_newest_that_arrived() {
         for (now, newest) in [(149, at(0)), (150, at(50))] {
             let mut ack = ack(now);
-            ack.take_covered(&segment(0, 50, SegFlags::EVER_RETRANSMITTED));
+            ack.take_covered(&segment(0, 50, SegFlags::EVER_RETRANSMITTED), None);
             assert_eq!((ack.newest.sent_at, ack.delivered), (newest, 1), "at {now} ms");
         }
         // The timestamp clock is 51 at 50 ms.
         for (echo, newest) in [(50, at(0)), (51, at(50))] {
             let mut ack = Ack { echo, ..ack(500) };
-            ack.take_covered(&segment(0, 50, SegFlags::EVER_RETRANSMITTED));
+            ack.take_covered(&segment(0, 50, SegFlags::EVER_RETRANSMITTED), None);
             assert_eq!(ack.newest.sent_at, newest, "echo {echo}");
         }
     }
@@ -202,9 +193,9 @@ mod tests {
     #[test]
     fn what_was_sacked_before_is_acknowledged_and_not_delivered() {
         let mut ack = ack(200);
-        ack.take_covered(&segment(0, 10, SegFlags::NONE));
-        ack.take_covered(&segment(1, 20, SegFlags::SACKED));
-        ack.take_covered(&segment(2, 30, SegFlags::NONE));
+        ack.take_covered(&segment(0, 10, SegFlags::NONE), None);
+        ack.take_covered(&segment(1, 20, SegFlags::SACKED), None);
+        ack.take_covered(&segment(2, 30, SegFlags::NONE), None);
         assert_eq!((ack.acked, ack.delivered, ack.sacked), (3, 2, 0));
         assert_eq!((ack.oldest_sent_at, ack.newest_sent_at), (Some(at(10)), Some(at(30))));
         assert!(ack.original && !ack.reordered && !ack.retransmitted_data);
@@ -215,9 +206,9 @@ mod tests {
     fn a_segment_sent_once_that_comes_below_another_is_reordered() {
         for (flags, reordered) in [(SegFlags::NONE, true), (SegFlags::EVER_RETRANSMITTED, false)] {
             let mut ack = ack(200);
-            ack.take_sacked(&segment(3, 30, SegFlags::NONE));
+            ack.take_sacked(&segment(3, 30, SegFlags::NONE), None);
             assert!(ack.sacked_other, "it ends above the limit");
-            ack.take_covered(&segment(0, 10, flags));
+            ack.take_covered(&segment(0, 10, flags), None);
             assert_eq!((ack.reordered, ack.sacked, ack.acked, ack.delivered), (reordered, 1, 1, 2));
         }
     }

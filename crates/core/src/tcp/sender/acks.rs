@@ -102,7 +102,7 @@ impl Sender {
 
     fn take_cumulative(&mut self, ack: &mut Ack) {
         if ack.advanced {
-            self.board.acknowledge(ack.number, |s| ack.take_covered(s));
+            self.board.acknowledge(ack.number, |s, stamp| ack.take_covered(s, stamp));
             self.stats.bytes_acked += ack.number.min(self.write_end) - self.snd_una.min(self.write_end);
             self.snd_una = ack.number;
         }
@@ -125,7 +125,7 @@ impl Sender {
         blocks[..p.sack().len()].sort_unstable();
         for &(start, end) in &blocks[..p.sack().len()] {
             if start >= floor && end > start && end <= self.snd_nxt {
-                self.board.sack(start, end, |s| ack.take_sacked(s));
+                self.board.sack(start, end, |s, stamp| ack.take_sacked(s, stamp));
             }
         }
     }
@@ -531,10 +531,10 @@ mod tests {
         let front = *sender.board.front().unwrap();
         let segment = |sent_at, number| Segment { sent_at, number, ..front };
         let (covered, sacked) = (segment(ms(100), 100), segment(ms(140), 140));
-        ack.take_sacked(&sacked);
+        ack.take_sacked(&sacked, None);
         sender.take_news(&mut ack);
         assert_eq!((sender.newest.sent_at, sender.newest.last_rtt), (ms(140), Span::from_ms(160)));
-        ack.take_covered(&covered);
+        ack.take_covered(&covered, None);
         sender.take_news(&mut ack);
         assert_eq!((sender.newest.sent_at, sender.newest.last_rtt), (ms(140), Span::from_ms(200)));
     }

@@ -95,9 +95,7 @@ impl Sender {
     // [RFC8985-7.3-5]
     fn probe_with_last_segment(&mut self, now: Time, out: &mut Outputs) {
         let evidence = self.evidence(Cause::TailLossProbe);
-        let Some((segment, waited)) = self.board.take_probe(now) else { return };
-        self.delivery.on_send(now, segment, false);
-        let segment = *segment;
+        let Some((segment, waited)) = self.board.take_probe(now, self.delivery.stamp()) else { return };
         self.note_retransmission(&segment, waited, evidence, out);
         self.emit(now, &segment, true, self.ends_what_was_written(segment.start, segment.len), out);
     }

@@ -152,17 +152,16 @@ impl Sender {
         let end = self.snd_nxt + u64::from(len);
         let fin = self.closing && self.config.handshake && end == self.write_end;
         let push = ends_skb || self.ends_what_was_written(self.snd_nxt, len);
-        let mut segment = Segment {
+        let segment = Segment {
             start: self.snd_nxt,
             len,
             flags: SegFlags::when(fin, SegFlags::FIN) | SegFlags::when(push, SegFlags::PUSH),
             sent_at: now,
             number: 0, // the scoreboard counts
-            delivered_at: now,
-            first_sent_at: now,
-            delivered: 0,
         };
-        self.delivery.on_send(now, &mut segment, self.board.is_empty());
+        if self.board.is_empty() {
+            self.delivery.begin(now);
+        }
         if !self.config.rtt_per_segment {
             self.timing.start(segment.end(), now);
         }
@@ -171,7 +170,7 @@ impl Sender {
         if self.timers.retransmit.is_never() {
             self.timers.retransmit = self.timeout_from(now);
         }
-        self.board.push(segment);
+        self.board.push(segment, self.delivery.stamp());
         self.emit(now, &segment, false, push, out);
     }
 
@@ -188,10 +187,8 @@ impl Sender {
     /// `ends_skb`: as for new data. PSH is set on what is handed down at once, not kept (`__tcp_transmit_skb`, Linux 6.12), so a part that
     /// leaves alone has none.
     pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, ends_skb: bool, out: &mut Outputs) {
-        let Some((segment, waited)) = self.board.take_retransmission(now) else { return };
         // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent` (net/ipv4/tcp_rate.c, Linux 6.12).
-        self.delivery.on_send(now, segment, false);
-        let segment = *segment;
+        let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
         if self.config.recovery == Recovery::Sack && segment.start == self.snd_una {
             // Linux: the timer is that of the first segment, which has just been sent anew.
             // [RFC6298-5-1] [RFC6675-6-1]
@@ -293,7 +290,9 @@ mod tests {
             now = sender.deadline();
             sender.on_deadline(now, &mut out);
         }
-        let front = sender.board.front().unwrap();
-        assert_eq!((front.sent_at, front.delivered_at), (now, delivered_at));
+        let mut sent = Vec::new();
+        let end = 1 + 2 * u64::from(mss);
+        sender.board.acknowledge(end, |front, stamp| sent.push((front.sent_at, stamp.unwrap().delivered_at)));
+        assert_eq!(sent, [(now, delivered_at)]);
     }
 }
