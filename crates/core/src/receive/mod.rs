@@ -19,9 +19,6 @@ use crate::units::Time;
 /// Packets that one poll takes at most (NAPI_POLL_WEIGHT). The next follows at once, but nothing stays merged between them.
 const BUDGET: usize = 64;
 
-/// Room for so many packets stays in the ring after a poll.
-const SPARE: usize = 4;
-
 /// When a host polls its interface, and what it keeps between polls.
 pub trait ReceiveOffload {
     /// A packet is in the ring, and the device may interrupt: when it does.
@@ -100,6 +97,18 @@ impl ReceiveOffloadConfig {
     }
 }
 
+/// Rings that no interface has a packet in: of thousands of interfaces few have one at a time.
+#[derive(Debug, Default)]
+pub struct Rings(Vec<Vec<Packet>>);
+
+impl Rings {
+    /// Takes back an empty one.
+    #[inline]
+    fn give_back(&mut self, ring: Vec<Packet>) {
+        self.0.push(ring);
+    }
+}
+
 /// The receiving side of a host's network interface: two cache lines.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -155,15 +164,15 @@ impl Interface {
 
     /// A packet came from the line.
     #[inline]
-    pub fn on_packet(&mut self, now: Time, packet: &Packet) {
-        with_policy!(&mut self.policy, p => self.state.on_packet(p, now, packet));
+    pub fn on_packet(&mut self, now: Time, packet: &Packet, rings: &mut Rings) {
+        with_policy!(&mut self.policy, p => self.state.on_packet(p, now, packet, rings));
     }
 
     /// As [`Self::on_packet`] where the host polls at once whatever is due: whether the packet goes up as it is, alone.
     /// Neither the ring nor what is held is touched then.
     #[inline]
-    pub fn pass(&mut self, now: Time, packet: &Packet) -> bool {
-        with_policy!(&mut self.policy, p => self.state.pass(p, now, packet))
+    pub fn pass(&mut self, now: Time, packet: &Packet, rings: &mut Rings) -> bool {
+        with_policy!(&mut self.policy, p => self.state.pass(p, now, packet, rings))
     }
 
     /// The host sends a packet of this size through the interface.
@@ -180,8 +189,11 @@ impl Interface {
 
     /// Takes out the packet where there is [one](Self::has_one), for a poll by [`Self::goes_up_alone`].
     #[inline]
-    pub fn take_one(&mut self) -> Option<Packet> {
-        self.state.ring.pop()
+    pub fn take_one(&mut self, rings: &mut Rings) -> Option<Packet> {
+        let mut ring = std::mem::take(&mut self.state.ring);
+        let packet = ring.pop();
+        rings.give_back(ring);
+        packet
     }
 
     /// A poll finds one packet and nothing held: it goes up as it is, unless it is held for others to join.
@@ -191,7 +203,7 @@ impl Interface {
     }
 
     /// The host polls: what goes up now is added to `up`, in order.
-    pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>) {
+    pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>, rings: &mut Rings) {
         let tick = self.policy.tick(now);
         let Interface { policy, state } = self;
         let full = state.ring.len() / BUDGET * BUDGET;
@@ -205,9 +217,8 @@ impl Interface {
         if full > 0 && last_packets == 0 {
             state.gro.flush(up);
         }
-        if state.ring.capacity() > SPARE {
-            // Of thousands of interfaces few have many packets at a time.
-            state.ring = Vec::new();
+        if state.ring.capacity() > 0 {
+            rings.give_back(std::mem::take(&mut state.ring));
         }
         let polled = Polled { by_interrupt: state.by_interrupt, last_packets, holds: !state.gro.is_empty() };
         let next = policy.on_polled(now, &polled);
@@ -222,19 +233,18 @@ impl Interface {
 
 impl State {
     #[inline]
-    fn on_packet(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet) {
+    fn on_packet(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet, rings: &mut Rings) {
         policy.on_received(u32::from(packet.size));
-        self.keep(packet);
+        self.keep(packet, rings);
         if !self.masked && !self.by_interrupt {
             self.interrupt(policy, now);
         }
     }
 
     #[inline]
-    fn keep(&mut self, packet: &Packet) {
+    fn keep(&mut self, packet: &Packet, rings: &mut Rings) {
         if self.ring.capacity() == 0 {
-            // Mostly it remains the only one.
-            self.ring.reserve_exact(1);
+            self.ring = rings.0.pop().unwrap_or_default();
         }
         self.ring.push(*packet);
     }
@@ -248,15 +258,15 @@ impl State {
     }
 
     #[inline]
-    fn pass(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet) -> bool {
+    fn pass(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet, rings: &mut Rings) -> bool {
         if !self.ring.is_empty() || !self.gro.is_empty() || self.masked || self.by_interrupt {
-            self.on_packet(policy, now, packet);
+            self.on_packet(policy, now, packet, rings);
             return false;
         }
         policy.on_received(u32::from(packet.size));
         self.interrupt(policy, now);
         if self.poll_at > now {
-            self.keep(packet);
+            self.keep(packet, rings);
             return false;
         }
         self.goes_up_alone(policy, now, packet)

@@ -17,6 +17,7 @@ fn segment(n: u32) -> Packet {
 /// An interface, and when it handed up how many segments at a time.
 struct Host {
     interface: Interface,
+    rings: Rings,
     up: Vec<(u64, Vec<u16>)>,
     sent: u32,
 }
@@ -28,11 +29,11 @@ impl Host {
             receive_offload: ReceiveOffloadConfig,
         }
         let file: File = toml::from_str(&format!("receive_offload = {config}")).unwrap();
-        Host { interface: Interface::new(&file.receive_offload), up: Vec::new(), sent: 0 }
+        Host { interface: Interface::new(&file.receive_offload), rings: Rings::default(), up: Vec::new(), sent: 0 }
     }
     fn poll(&mut self, us: u64) {
         let mut up = Vec::new();
-        self.interface.poll(at(us), &mut up);
+        self.interface.poll(at(us), &mut up, &mut self.rings);
         if !up.is_empty() {
             self.up.push((us, up.iter().map(|m| m.segments).collect()));
         }
@@ -49,7 +50,7 @@ impl Host {
             self.until(us - 1);
         }
         for _ in 0..count {
-            self.interface.on_packet(at(us), &segment(self.sent));
+            self.interface.on_packet(at(us), &segment(self.sent), &mut self.rings);
             self.sent += 1;
         }
     }
@@ -179,14 +180,14 @@ fn the_size_of_frames_sets_the_time_between_interrupts() {
         let mut host = Host::new("'igb'");
         let mut small = segment(0);
         (small.len, small.size) = (0, 52);
-        host.interface.on_packet(at(0), &small);
+        host.interface.on_packet(at(0), &small, &mut host.rings);
         if sends {
             host.interface.on_sent(1500);
         }
         host.until(0);
-        host.interface.on_packet(at(1), &small);
+        host.interface.on_packet(at(1), &small, &mut host.rings);
         host.until(162);
-        host.interface.on_packet(at(163), &small);
+        host.interface.on_packet(at(163), &small, &mut host.rings);
         assert_eq!(host.interface.deadline(), Time::from_ns(162_000 + gap));
     }
 }
@@ -225,7 +226,7 @@ proptest! {
             "{ name = 'napi', gro_flush_timeout = '100us' }",
             "{ name = 'napi', gro_flush_timeout = '20us', napi_defer_hard_irqs = 2 }",
         ][which];
-        let mut interface = Host::new(config).interface;
+        let Host { mut interface, mut rings, .. } = Host::new(config);
         let (mut now, mut sent, mut up, mut came_at) = (Time::ZERO, 0u32, Vec::new(), Vec::new());
         let mut gone = 0u32;
         let mut steps: Vec<(u64, u32)> = gaps;
@@ -236,7 +237,7 @@ proptest! {
                 let due = interface.deadline();
                 if due > until { break; }
                 now = due;
-                interface.poll(now, &mut up);
+                interface.poll(now, &mut up, &mut rings);
                 for merged in up.drain(..) {
                     for p in merged.each() {
                         prop_assert_eq!(p.seq, segment(gone).seq);
@@ -249,7 +250,7 @@ proptest! {
             }
             now = until;
             for _ in 0..count {
-                interface.on_packet(now, &segment(sent));
+                interface.on_packet(now, &segment(sent), &mut rings);
                 came_at.push(now);
                 sent += 1;
             }
@@ -275,38 +276,38 @@ proptest! {
             "'igb'",
         ][way];
         let (mut by_ring, mut passing) = (Host::new(config).interface, Host::new(config).interface);
-        let (mut now, mut sent) = (0, 0);
+        let (mut now, mut sent, mut rings) = (0, 0, Rings::default());
         for (gap, flow, is_pushed, is_ack) in packets {
             now += gap;
             let mut ups = [Vec::new(), Vec::new()];
             while by_ring.deadline() < at(now) {
-                by_ring.poll(by_ring.deadline(), &mut ups[0]);
+                by_ring.poll(by_ring.deadline(), &mut ups[0], &mut rings);
             }
-            let poll = |passing: &mut Interface, now: Time, up: &mut Vec<Merged>| {
+            let poll = |passing: &mut Interface, now: Time, up: &mut Vec<Merged>, rings: &mut Rings| {
                 if passing.has_one() {
-                    let alone = passing.take_one().filter(|packet| passing.goes_up_alone(now, packet));
+                    let alone = passing.take_one(rings).filter(|packet| passing.goes_up_alone(now, packet));
                     up.extend(alone.map(Merged::alone));
                 } else {
-                    passing.poll(now, up);
+                    passing.poll(now, up, rings);
                 }
             };
             while passing.deadline() < at(now) {
                 let due = passing.deadline();
-                poll(&mut passing, due, &mut ups[1]);
+                poll(&mut passing, due, &mut ups[1], &mut rings);
             }
             let mut packet = segment(sent);
             sent += 1;
             packet.flow = FlowId(flow);
             packet.flags |= TcpFlags::when(is_pushed, TcpFlags::PSH);
             packet.len = if is_ack { 0 } else { packet.len };
-            by_ring.on_packet(at(now), &packet);
-            match passing.pass(at(now), &packet) {
+            by_ring.on_packet(at(now), &packet, &mut rings);
+            match passing.pass(at(now), &packet, &mut rings) {
                 true => ups[1].push(Merged::alone(packet)),
-                false if passing.deadline() <= at(now) => poll(&mut passing, at(now), &mut ups[1]),
+                false if passing.deadline() <= at(now) => poll(&mut passing, at(now), &mut ups[1], &mut rings),
                 false => {}
             }
             if by_ring.deadline() <= at(now) {
-                by_ring.poll(at(now), &mut ups[0]);
+                by_ring.poll(at(now), &mut ups[0], &mut rings);
             }
             prop_assert_eq!(&ups[0], &ups[1]);
             prop_assert_eq!(by_ring.deadline(), passing.deadline());

@@ -2,7 +2,7 @@
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::PacketId;
-use airtcp_core::receive::{Interface, Merged};
+use airtcp_core::receive::{Interface, Merged, Rings};
 
 use super::World;
 use crate::spec::{NodeId, RunSpec, Traffic};
@@ -31,6 +31,7 @@ pub(super) struct Interfaces {
     of_flow: Vec<[InterfaceId; 2]>,
     /// What a poll has just handed up; empty between calls.
     up: Vec<Merged>,
+    rings: Rings,
 }
 
 impl Interfaces {
@@ -88,13 +89,14 @@ impl World {
     /// A packet has come to the end of its path, where an interface takes it. Whether it goes up at once, as it is.
     #[inline]
     pub(super) fn enter_interface(&mut self, id: InterfaceId, packet: PacketId) -> bool {
-        let interface = &mut self.interfaces.all[id.index()];
+        let Interfaces { all, gathers, rings, .. } = &mut self.interfaces;
+        let interface = &mut all[id.index()];
         let packet = &self.pool[packet];
         let mut goes_up = false;
-        if self.interfaces.gathers[id.index()] {
-            interface.on_packet(self.now, packet);
+        if gathers[id.index()] {
+            interface.on_packet(self.now, packet, rings);
         } else {
-            goes_up = interface.pass(self.now, packet);
+            goes_up = interface.pass(self.now, packet, rings);
             if !goes_up && interface.deadline() <= self.now {
                 self.poll(id);
             }
@@ -115,16 +117,17 @@ impl World {
     }
 
     fn poll(&mut self, id: InterfaceId) {
-        let interface = &mut self.interfaces.all[id.index()];
+        let Interfaces { all, rings, up, .. } = &mut self.interfaces;
+        let interface = &mut all[id.index()];
         if interface.has_one() {
-            if let Some(packet) = interface.take_one().filter(|packet| interface.goes_up_alone(self.now, packet)) {
+            if let Some(packet) = interface.take_one(rings).filter(|packet| interface.goes_up_alone(self.now, packet)) {
                 self.hand_up_alone(&packet);
             }
             return;
         }
         // What it leads to may come back to an interface in the same instant.
-        let mut up = std::mem::take(&mut self.interfaces.up);
-        self.interfaces.all[id.index()].poll(self.now, &mut up);
+        let mut up = std::mem::take(up);
+        interface.poll(self.now, &mut up, rings);
         for (i, merged) in up.iter().enumerate() {
             let more = up[i + 1..].iter().any(|later| later.packet.len > 0 && later.is_of(&merged.packet));
             self.hand_up(merged, more);
