@@ -22,15 +22,16 @@
 
 mod ahead;
 mod audit;
+mod cold;
 mod divide;
 mod hold;
 
 pub(crate) use ahead::{Ahead, Until};
 pub(crate) use audit::OnLine;
+use cold::{Cold, Counts, Rare};
 use hold::Hold;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::PacketId;
@@ -40,7 +41,6 @@ use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
 use crate::path::{Hop, Next, Place};
-use crate::rate_trace::RateTrace;
 use crate::ring::Ring;
 use crate::spec::{LinkId, LinkSpec, RunSpec};
 use crate::wires::{InFlight, Lane, MAX_LANES};
@@ -92,47 +92,6 @@ pub(crate) struct Line {
     taken_bytes: u64,
     /// Time to transmit them.
     taken_ns: u64,
-}
-
-/// What of a link most packets do not touch.
-#[derive(Debug)]
-pub(crate) struct Cold {
-    pub rate: DataRate,
-    /// Only where the link has a queue of its own.
-    rate_trace: Option<Arc<RateTrace>>,
-    limit_packets: usize,
-    limit_bytes: u64,
-    /// If packets are lost on the line, or held back.
-    rough: Option<Box<Rough>>,
-    /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
-    /// when next looked at. On a fused link: as of the arrival of the last packet that waited.
-    waiting: Ring<(Time, u16)>,
-    waiting_bytes: u64,
-    /// Where in [`Links::queued`] it is, if it is there.
-    pub queued: Option<QueueId>,
-    pub record_drops: bool,
-    /// The link that this one is fused with.
-    feeder: Option<LinkId>,
-    /// Time integral of the packets waiting, complete up to the end of every wait in `waiting`; packet nanoseconds. On a
-    /// fused link: of those packets that have reached its end.
-    wait_ns: u128,
-    pub max_queue: u32,
-    /// `max_queue` is that of packets that arrived at or after this.
-    max_queue_since: Time,
-    /// If anything has been counted.
-    counts: Option<Box<Counts>>,
-}
-
-/// What becomes of few packets, and on most links of none.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub dropped_overflow: u64,
-    pub dropped_early: u64,
-    /// ACKs that a newer one made superfluous.
-    pub filtered: u64,
-    pub dropped_bytes: u64,
-    pub lost_packets: u64,
-    pub marked: u64,
 }
 
 /// What befalls packets on a line.
@@ -214,7 +173,7 @@ pub struct LinkTotals {
     pub queue_bytes: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Links {
     pub lines: Vec<Line>,
     pub cold: Vec<Cold>,
@@ -248,22 +207,22 @@ impl Links {
         for (i, spec) in links.iter().enumerate() {
             let id = LinkId(count(i));
             let capture = capture.contains(&id);
-            let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, None);
+            let mut rare = Rare { rate_trace: spec.rate_trace.clone(), ..Rare::default() };
             let mut kind = LineKind::Plain;
             let is_rough = spec.loss.get() > 0.0 || spec.reorder.probability.get() > 0.0;
-            match &*spec.queue {
+            match &spec.queue {
                 _ if spec.air.is_some() => kind = LineKind::Air,
                 // When the line will be free depends on when a packet starts: a trace goes with a queue of its own.
                 QueueConfig::Fifo(fifo) if !capture && spec.rate_trace.is_none() => {
-                    limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
-                    limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
-                    if limit_packets != usize::MAX || limit_bytes != u64::MAX || is_rough {
+                    rare.limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
+                    rare.limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
+                    if rare.limit_packets != usize::MAX || rare.limit_bytes != u64::MAX || is_rough {
                         kind = LineKind::Limited;
                     }
                 }
                 discipline => {
                     kind = LineKind::Queued;
-                    queued = Some(QueueId(count(all.queued.len())));
+                    rare.queued = Some(QueueId(count(all.queued.len())));
                     let stream = Stream::new(seed, i as u64, Purpose::Queue);
                     let hosts = hosts.clone();
                     let aqm = discipline.build(&QueueContext { rate: spec.rate, mtu, stream, hosts });
@@ -278,6 +237,10 @@ impl Links {
                     });
                 }
             }
+            rare.rough = is_rough.then(|| {
+                let loss_rng = stream(seed, i as u64, Purpose::LinkLoss);
+                Box::new(Rough { loss: spec.loss.get(), loss_rng, hold: Hold::new(&spec.reorder, seed, id) })
+            });
             all.lines.push(Line {
                 free_at: Time::ZERO,
                 delay: spec.delay,
@@ -292,22 +255,14 @@ impl Links {
             });
             all.cold.push(Cold {
                 rate: spec.rate,
-                rate_trace: spec.rate_trace.clone(),
-                limit_packets,
-                limit_bytes,
-                rough: is_rough.then(|| {
-                    let loss_rng = stream(seed, i as u64, Purpose::LinkLoss);
-                    Box::new(Rough { loss: spec.loss.get(), loss_rng, hold: Hold::new(&spec.reorder, seed, id) })
-                }),
                 waiting: Ring::default(),
                 waiting_bytes: 0,
-                queued,
                 record_drops: false,
                 feeder: None,
                 wait_ns: 0,
                 max_queue: 0,
                 max_queue_since: Time::ZERO,
-                counts: None,
+                rare: matches!(kind, LineKind::Limited | LineKind::Queued).then(|| Box::new(rare)),
             });
         }
         for id in record_drops {
@@ -395,7 +350,7 @@ impl Links {
         let Some(line) = self.lines.get(link.index()) else { return };
         if line.kind == LineKind::PlainWaiting {
             let cold = &self.cold[link.index()];
-            std::hint::black_box((cold.waiting.front().map(|&(start, _)| start), cold.wait_ns, cold.rough.is_none()));
+            std::hint::black_box((cold.waiting.front().map(|&(start, _)| start), cold.wait_ns, cold.rare.is_none()));
         }
         std::hint::black_box(line.free_at);
     }
@@ -411,7 +366,7 @@ impl Links {
         }
         if line.kind == LineKind::Limited && line.free_at <= now {
             let cold = &self.cold[link.index()];
-            if cold.waiting.len() == 0 && cold.rough.is_none() && !cold.is_full_for(size) {
+            if cold.waiting.len() == 0 && cold.rough().is_none() && !cold.is_full_for(size) {
                 line.transmit(now, size, || cold.rate);
                 return Accepted::Arrives { time: line.arrival(), lane: line.lane };
             }
@@ -534,7 +489,7 @@ impl Links {
         }
         let (line, cold, now) = (&mut self.lines[link.index()], &mut self.cold[link.index()], until.now());
         line.settle(cold, until.last());
-        let counts = cold.counts.as_deref().copied().unwrap_or_default();
+        let counts = cold.rare.as_ref().map_or(Counts::default(), |rare| rare.counts);
         let mut totals = LinkTotals {
             dropped_overflow: counts.dropped_overflow,
             dropped_early: counts.dropped_early,
@@ -547,7 +502,7 @@ impl Links {
             busy_ns: line.taken_ns - line.free_at.since(now).as_ns(),
             ..LinkTotals::default()
         };
-        if let Some(queued) = cold.queued.and_then(|q| self.queued.get_mut(q.0 as usize)) {
+        if let Some(queued) = cold.queued().and_then(|q| self.queued.get_mut(q.0 as usize)) {
             queued.count_to(cold, now);
             totals.queue_packets = queued.aqm.len_packets() as u64;
             totals.queue_bytes = queued.aqm.len_bytes();
@@ -576,7 +531,7 @@ impl Links {
 
     /// See [`airtcp_core::queue::Aqm::drop_probability`].
     pub(crate) fn drop_probability(&self, link: LinkId) -> Option<f64> {
-        self.queued.get(self.cold[link.index()].queued?.0 as usize)?.aqm.drop_probability()
+        self.queued.get(self.cold[link.index()].queued()?.0 as usize)?.aqm.drop_probability()
     }
 
     /// Begins a new maximum: `packets` wait at `now`, arrivals at that instant still to come.
@@ -592,7 +547,7 @@ impl Links {
         if let Some(hold) = cold.hold_mut() {
             hold.count_to(now);
         }
-        match &cold.rate_trace {
+        match cold.rate_trace() {
             None => line.transmit(now, size, || cold.rate),
             Some(trace) => line.occupy(now, size, trace.end(now, u64::from(size))),
         }
@@ -614,7 +569,7 @@ impl Line {
     /// What becomes of the packet that was transmitted last.
     #[inline(always)]
     fn send_off(&self, cold: &mut Cold, lane: Lane) -> Accepted {
-        match &mut cold.rough {
+        match cold.rough_mut() {
             Some(rough) => self.send_off_roughly(rough, lane),
             None => Accepted::Arrives { time: self.arrival(), lane },
         }
@@ -696,35 +651,6 @@ pub(crate) fn flight_ns(from: Time, to: Time) -> u32 {
 /// See the module's text on ties.
 fn departs_first(seed: u64, link: LinkId, now: Time) -> bool {
     coin(seed, u64::from(link.0), Purpose::LinkTie, now)
-}
-
-impl Cold {
-    #[inline]
-    fn is_full_for(&self, size: u16) -> bool {
-        self.waiting.len() >= self.limit_packets || self.waiting_bytes + u64::from(size) > self.limit_bytes
-    }
-
-    /// A packet was dropped here.
-    pub(crate) fn count_drop(&mut self, size: u16, reason: DropReason) {
-        let counts = self.counts();
-        match reason {
-            DropReason::Early => counts.dropped_early += 1,
-            DropReason::Filtered => counts.filtered += 1,
-            _ => counts.dropped_overflow += 1,
-        }
-        counts.dropped_bytes += u64::from(size);
-    }
-    /// To be counted on.
-    pub(crate) fn counts(&mut self) -> &mut Counts {
-        self.counts.get_or_insert_default()
-    }
-    fn hold(&self) -> Option<&Hold> {
-        self.rough.as_ref()?.hold.as_ref()
-    }
-    #[inline]
-    fn hold_mut(&mut self) -> Option<&mut Hold> {
-        self.rough.as_mut()?.hold.as_mut()
-    }
 }
 
 impl Queued {

@@ -3,42 +3,42 @@
 
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
-    buffer: Vec<T>,
+    buffer: Box<[T]>,
     /// Counts on; modulo the size of the buffer it is where the front is.
-    front: usize,
-    len: usize,
+    front: u32,
+    len: u32,
 }
 
 impl<T> Default for Ring<T> {
     fn default() -> Ring<T> {
-        Ring { buffer: Vec::new(), front: 0, len: 0 }
+        Ring { buffer: Box::default(), front: 0, len: 0 }
     }
 }
 
 impl<T: Copy + Default> Ring<T> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
     /// The `i`-th from the front. Panics in a ring that was always empty; beyond the last it is any element.
     #[inline]
     pub(crate) fn at(&self, i: usize) -> &T {
-        &self.buffer[self.front.wrapping_add(i) & (self.buffer.len().wrapping_sub(1))]
+        &self.buffer[(self.front as usize).wrapping_add(i) & (self.buffer.len().wrapping_sub(1))]
     }
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         if self.len > 0 { Some(self.at(0)) } else { None }
     }
     pub(crate) fn back(&self) -> Option<&T> {
-        self.len.checked_sub(1).map(|last| self.at(last))
+        self.len().checked_sub(1).map(|last| self.at(last))
     }
     #[inline(always)]
     pub(crate) fn push_back(&mut self, element: T) {
-        if self.len == self.buffer.len() {
+        if self.len() == self.buffer.len() {
             self.grow();
         }
         let mask = self.buffer.len() - 1;
-        self.buffer[self.front.wrapping_add(self.len) & mask] = element;
+        self.buffer[(self.front.wrapping_add(self.len) as usize) & mask] = element;
         self.len += 1;
     }
     /// Panics if it is empty.
@@ -54,26 +54,26 @@ impl<T: Copy + Default> Ring<T> {
         self.front = self.front.wrapping_sub(1);
         self.len += 1;
         let mask = self.buffer.len() - 1;
-        self.buffer[self.front & mask] = element;
+        self.buffer[self.front as usize & mask] = element;
     }
     /// When it is empty: more than a little room goes back.
     #[inline]
     pub(crate) fn give_back(&mut self) {
         if self.len == 0 && self.buffer.len() > 16 {
-            self.buffer = Vec::new();
+            self.buffer = Box::default();
         }
     }
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        (0..self.len).map(|i| self.at(i))
+        (0..self.len()).map(|i| self.at(i))
     }
     /// To twice the size.
     #[cold]
     fn grow(&mut self) {
-        let size = (2 * self.len).max(4);
+        let size = (2 * self.len()).max(4);
         let mut buffer = Vec::with_capacity(size);
         buffer.extend(self.iter().copied());
         buffer.resize(size, T::default());
-        self.buffer = buffer;
+        self.buffer = buffer.into_boxed_slice();
         self.front = 0;
     }
 }

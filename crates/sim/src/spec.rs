@@ -2,11 +2,12 @@
 //!
 //! Nothing here is optional for want of a default, and no value is out of range: the scenario sees to that.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
-use airtcp_core::queue::QueueConfig;
+use airtcp_core::queue::{FifoConfig, QueueConfig};
 use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
@@ -227,20 +228,29 @@ impl NodeSpec {
 pub struct LinkSpec {
     /// `r1->r2`, `left[17]->r1`. Unique.
     pub name: String,
-    /// Name of the `[[links]]` entry it came from; both directions have the same.
-    pub group: String,
     /// Where it begins.
     pub from: NodeId,
     /// Where it ends.
     pub to: NodeId,
+    /// Propagation, from the end of the transmission to the arrival.
+    pub delay: Span,
+    /// `None`: a wire.
+    pub air: Option<AirSpec>,
+    /// A large network has many links alike. It can be read and changed as if it were in the link itself.
+    pub line: Arc<LineSpec>,
+}
+
+/// What links have in common that came from one entry, in one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineSpec {
+    /// Name of the `[[links]]` entry it came from; both directions have the same.
+    pub group: String,
     /// Never zero.
     pub rate: DataRate,
     /// The rate over time, where it varies: then `rate` is what disciplines and reports calculate with.
     pub rate_trace: Option<Arc<RateTrace>>,
-    /// Propagation, from the end of the transmission to the arrival.
-    pub delay: Span,
     /// The discipline of the packets that wait before it.
-    pub queue: Arc<QueueConfig>,
+    pub queue: QueueConfig,
     /// Each packet is lost on the line, after transmission, with this probability.
     pub loss: Probability,
     /// What the line does to the order of its packets.
@@ -249,11 +259,36 @@ pub struct LinkSpec {
     pub cost: u32,
     /// Part of a group of access links: left out of the link series unless asked for.
     pub is_member_of_group: bool,
-    /// `None`: a wire.
-    pub air: Option<AirSpec>,
 }
 
-impl LinkSpec {
+impl Deref for LinkSpec {
+    type Target = LineSpec;
+    fn deref(&self) -> &LineSpec {
+        &self.line
+    }
+}
+
+impl DerefMut for LinkSpec {
+    fn deref_mut(&mut self) -> &mut LineSpec {
+        Arc::make_mut(&mut self.line)
+    }
+}
+
+impl LineSpec {
+    /// Of that entry and rate: drop-tail without limit, and nothing goes wrong.
+    pub fn new(group: impl Into<String>, rate: DataRate) -> LineSpec {
+        LineSpec {
+            group: group.into(),
+            rate,
+            rate_trace: None,
+            queue: QueueConfig::Fifo(FifoConfig::default()),
+            loss: Probability::ZERO,
+            reorder: Reorder::NONE,
+            cost: 1,
+            is_member_of_group: false,
+        }
+    }
+
     /// The fastest that it can be.
     pub(crate) fn top_rate(&self) -> DataRate {
         self.rate_trace.as_ref().map_or(self.rate, |trace| DataRate::from_bps(trace.top_bps()))

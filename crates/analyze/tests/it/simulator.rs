@@ -37,19 +37,16 @@ impl Write for Shared {
 fn spec(profile: &str, loss: f64) -> RunSpec {
     let fifo = |packets| QueueConfig::Fifo(FifoConfig { limit_packets: packets, limit_bytes: None });
     let link = |from: u32, to: u32, mbps, delay, loss, packets| LinkSpec {
-        reorder: Reorder::NONE,
         name: format!("{from}->{to}"),
-        group: "line".into(),
         from: NodeId(from),
         to: NodeId(to),
-        rate: DataRate::from_mbps(mbps),
-        rate_trace: None,
         delay,
-        queue: fifo(packets).into(),
-        loss: Probability::new(loss).unwrap(),
-        cost: 1,
-        is_member_of_group: false,
         air: None,
+        line: Arc::new(LineSpec {
+            queue: fifo(packets),
+            loss: Probability::new(loss).unwrap(),
+            ..LineSpec::new("line", DataRate::from_mbps(mbps))
+        }),
     };
     let node = |name: &str, is_host| NodeSpec::new(name, is_host);
     let tcp = config(profile, |_| {});

@@ -12,7 +12,7 @@ use airtcp_core::queue::QueueConfig;
 use airtcp_core::queue::fifo::FifoConfig;
 use airtcp_core::tcp::cc::CcConfig;
 use airtcp_core::tcp::profile::profile;
-use airtcp_core::units::{DataRate, Probability, Span, Time};
+use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::record::Data;
 use airtcp_sim::spec::*;
@@ -112,18 +112,15 @@ fn dumbbell(
     let mut nodes = vec![router("r1"), router("r2")];
     let link = |from: u32, to: u32, rate, delay, limit_packets: Option<u32>| LinkSpec {
         name: format!("{from}->{to}"),
-        group: if limit_packets.is_some() { "bottleneck".into() } else { "access".into() },
         from: NodeId(from),
         to: NodeId(to),
-        rate,
-        rate_trace: None,
         delay,
-        queue: QueueConfig::Fifo(FifoConfig { limit_packets, limit_bytes: None }).into(),
-        loss: Probability::ZERO,
-        reorder: Reorder::NONE,
-        cost: 1,
-        is_member_of_group: limit_packets.is_none(),
         air: None,
+        line: Arc::new(LineSpec {
+            queue: QueueConfig::Fifo(FifoConfig { limit_packets, limit_bytes: None }),
+            is_member_of_group: limit_packets.is_none(),
+            ..LineSpec::new(if limit_packets.is_some() { "bottleneck" } else { "access" }, rate)
+        }),
     };
     let mut links = vec![link(0, 1, rate, delay, Some(buffer)), link(1, 0, rate, delay, Some(buffer))];
     let mut list = Vec::new();

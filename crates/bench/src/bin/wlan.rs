@@ -7,8 +7,6 @@
 
 use std::sync::Arc;
 
-use airtcp_core::queue::QueueConfig;
-use airtcp_core::queue::fifo::FifoConfig;
 use airtcp_core::tcp::cc::CcConfig;
 use airtcp_core::tcp::profile::profile;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
@@ -60,18 +58,11 @@ fn main() {
     nodes.push(host("server".into(), true));
     let link = |from: NodeId, to: NodeId, air| LinkSpec {
         name: format!("{}->{}", from.0, to.0),
-        group: "wlan".into(),
         from,
         to,
-        rate: DataRate::from_mbps(1000),
-        rate_trace: None,
         delay: Span::from_ms(1),
-        queue: QueueConfig::Fifo(FifoConfig::default()).into(),
-        loss: Probability::default(),
-        reorder: Reorder::NONE,
-        cost: 1,
-        is_member_of_group: true,
         air,
+        line: LineSpec { is_member_of_group: true, ..LineSpec::new("wlan", DataRate::from_mbps(1000)) }.into(),
     };
     let mut links = Vec::new();
     for i in 0..stations {

@@ -26,13 +26,13 @@ impl Links {
         now: Time,
     ) -> Vec<Option<OnLine>> {
         let is_told = |id: usize| self.cold[id].hold().is_none() && self.lines[id].kind != super::LineKind::Air;
-        let empty = |id: usize| OnLine { has_discipline: self.cold[id].queued.is_some(), ..OnLine::default() };
+        let empty = |id: usize| OnLine { has_discipline: self.cold[id].queued().is_some(), ..OnLine::default() };
         let mut all: Vec<_> = (0..self.lines.len()).map(|id| is_told(id).then(|| empty(id))).collect();
         self.passages(wires, hops, now, |link, end, entry| {
             let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
             let Some(on) = &mut all[link.index()] else { return };
             // From a queue of its own a packet comes when its transmission begins.
-            let start = if cold.rate_trace.is_some() { now } else { end - line.tx(entry.size, || cold.rate) };
+            let start = if cold.rate_trace().is_some() { now } else { end - line.tx(entry.size, || cold.rate) };
             let place = match (start > now, end > now) {
                 (true, _) => &mut on.waiting,
                 (false, true) => &mut on.in_service,
@@ -81,7 +81,7 @@ impl Links {
     ) {
         self.passages(wires, hops, now, |link, end, entry| {
             let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
-            if cold.hold().is_none() && cold.rate_trace.is_none() && end - line.tx(entry.size, || cold.rate) > now {
+            if cold.hold().is_none() && cold.rate_trace().is_none() && end - line.tx(entry.size, || cold.rate) > now {
                 each(link, entry.packet);
             }
         });

@@ -35,7 +35,7 @@ impl Links {
     pub(crate) fn take_from(&mut self, from: &mut Links, link: LinkId) {
         std::mem::swap(&mut self.lines[link.index()], &mut from.lines[link.index()]);
         std::mem::swap(&mut self.cold[link.index()], &mut from.cold[link.index()]);
-        if let Some(queue) = self.cold[link.index()].queued {
+        if let Some(queue) = self.cold[link.index()].queued() {
             std::mem::swap(&mut self.queued[queue.0 as usize], &mut from.queued[queue.0 as usize]);
         }
     }

@@ -226,27 +226,19 @@ impl PpduRow {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_core::queue::{FifoConfig, QueueConfig};
-    use airtcp_core::units::{DataRate, Probability, Span};
+    use airtcp_core::units::{DataRate, Span};
     use airtcp_core::wifi::phy::{PhyConfig, Standard};
 
     use super::*;
-    use crate::spec::{AirSpec, ChannelId, NodeId, Reorder};
+    use crate::spec::{AirSpec, ChannelId, LineSpec, NodeId};
 
     fn link(down: bool) -> LinkSpec {
         LinkSpec {
             name: "sta[0]->ap".into(),
-            group: "home".into(),
             from: NodeId(1),
             to: NodeId(0),
-            rate: DataRate::from_mbps(65),
-            rate_trace: None,
             delay: Span::ZERO,
-            queue: QueueConfig::Fifo(FifoConfig::default()).into(),
-            loss: Probability::ZERO,
-            reorder: Reorder::NONE,
-            cost: 1,
-            is_member_of_group: true,
+            line: LineSpec { is_member_of_group: true, ..LineSpec::new("home", DataRate::from_mbps(65)) }.into(),
             air: Some(AirSpec { channel: ChannelId(0), pair: 0, down, is_group: false }),
         }
     }

@@ -360,7 +360,7 @@ fn groups_become_members_in_the_order_of_the_file() {
     let there = &spec.links[2];
     assert_eq!((&*there.name, &*there.group, there.from, there.to), ("left[1]->r1", "left-r1", NodeId(1), NodeId(4)));
     assert_eq!((there.rate, there.delay, there.is_member_of_group), (DataRate::from_mbps(100), Span::from_ms(2), true));
-    assert_eq!(*there.queue, QueueConfig::Fifo(FifoConfig::default()));
+    assert_eq!(there.queue, QueueConfig::Fifo(FifoConfig::default()));
     assert_eq!((&*spec.links[3].name, spec.links[3].delay), ("r1->left[1]", Span::from_ms(2)));
     assert_eq!(spec.links[6].delay, Span::from_ms(4));
 
@@ -369,9 +369,9 @@ fn groups_become_members_in_the_order_of_the_file() {
     assert_eq!((&*up.name, &*up.group), ("right->r1", "bottleneck"));
     assert_eq!((down.rate, up.rate), (DataRate::from_mbps(10), DataRate::from_mbps(1)));
     assert_eq!((down.delay, up.delay), (Span::from_ms(20), Span::from_ms(20)));
-    assert_eq!(*down.queue, QueueConfig::Fifo(FifoConfig { limit_packets: Some(50), limit_bytes: None }));
+    assert_eq!(down.queue, QueueConfig::Fifo(FifoConfig { limit_packets: Some(50), limit_bytes: None }));
     // 1 Mbit/s times 80 ms, halved.
-    assert_eq!(*up.queue, QueueConfig::Fifo(FifoConfig { limit_packets: None, limit_bytes: Some(Bytes::new(5000)) }));
+    assert_eq!(up.queue, QueueConfig::Fifo(FifoConfig { limit_packets: None, limit_bytes: Some(Bytes::new(5000)) }));
     assert_eq!((down.loss.get(), up.loss.get(), down.cost, up.cost), (0.01, 0.01, 2, 2));
     assert!(!down.is_member_of_group);
     let held = |probability, min, max| Reorder {
@@ -484,7 +484,7 @@ fn overrides_reach_everything() {
     assert_eq!(with(&["flows.reno.count=10"]).flows.len(), 14);
     assert_eq!(with(&["name=2024"]), spec(FULL));
     // A queue that is not there, or only a name, becomes a table.
-    let limit = |spec: &RunSpec| serde_json::to_value(&*spec.links[0].queue).unwrap()["limit_packets"].clone();
+    let limit = |spec: &RunSpec| serde_json::to_value(&spec.links[0].queue).unwrap()["limit_packets"].clone();
     assert_eq!(limit(&with(&["links.left-r1.queue.limit_packets=5"])), 5);
     assert_eq!(limit(&with(&["links.left-r1.queue=fifo", "links[0].queue.limit_packets=6"])), 6);
     assert_eq!(limit(&with(&["links.left-r1.queue={ name = \"fifo\", limit_packets = 7 }"])), 7);
@@ -660,7 +660,7 @@ fn every_queue_takes_a_limit_by_rule() {
             FULL.replace(r#"queue = { name = "fifo", limit_packets = 50 }"#, &format!("queue = \"{name}\"\n{rule}"));
         let scenario = Scenario::parse(&text, "x.toml", &[]).unwrap();
         let spec = scenario.to_spec().unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(serde_json::to_value(&*spec.links[8].queue).unwrap()["limit_packets"], 125, "{name}");
+        assert_eq!(serde_json::to_value(&spec.links[8].queue).unwrap()["limit_packets"], 125, "{name}");
         // Written out, the discipline's own default limit stands beside the rule.
         let again = Scenario::parse(&scenario.to_toml(), "x.toml", &[]).and_then(|s| s.to_spec());
         assert_eq!(again, Ok(spec), "{name}");

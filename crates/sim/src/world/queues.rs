@@ -13,7 +13,7 @@ impl World {
     /// A packet arrives at a link with a discipline of its own.
     #[inline(never)]
     pub(super) fn enter_queue(&mut self, link: LinkId, packet: PacketId, place: Place, size: u16) {
-        let queue = self.links.cold[link.index()].queued.expect("a link with a discipline of its own");
+        let queue = self.links.cold[link.index()].queued().expect("a link with a discipline of its own");
         self.note_place(packet, place);
         self.entering = self.pool[packet].flow;
         let tie = self.links.lines[link.index()].free_at() == self.now;

@@ -7,14 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use airtcp_core::packet::{Ecn, FlowId, Kind, Packet, SackBlock, TcpFlags};
-use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::tcp::profile::profile;
-use airtcp_core::units::{Bytes, DataRate, Probability, Seq32, Span, Time};
+use airtcp_core::units::{Bytes, DataRate, Seq32, Span, Time};
 use airtcp_core::wire::{self, Announced, Endpoints};
 use airtcp_sim::capture::{CaptureSink, Captured, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
 use airtcp_sim::spec::{
-    ExternalSpec, FlowSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, Reorder, RunSpec, TcpApp, Traffic,
+    ExternalSpec, FlowSpec, LineSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, RunSpec, TcpApp, Traffic,
 };
 use airtcp_sim::traffic::{Cbr, Ping, Unlimited};
 use pcap_file::PcapError;
@@ -40,18 +39,11 @@ fn spec() -> RunSpec {
     let node = |name: &str, is_host| NodeSpec::new(name, is_host);
     let link = |name: &str, from, to| LinkSpec {
         name: name.into(),
-        group: name.into(),
         from: NodeId(from),
         to: NodeId(to),
-        rate: DataRate::from_mbps(100),
-        rate_trace: None,
         delay: Span::from_ms(1),
-        queue: QueueConfig::Fifo(Default::default()).into(),
-        loss: Probability::ZERO,
-        reorder: Reorder::NONE,
-        cost: 1,
-        is_member_of_group: false,
         air: None,
+        line: LineSpec::new(name, DataRate::from_mbps(100)).into(),
     };
     let flow = |name: &str, traffic| FlowSpec {
         name: name.into(),

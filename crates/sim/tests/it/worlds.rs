@@ -151,7 +151,7 @@ fn held_back_packets_arrive_later_by_their_delay_and_others_on_time() {
     assert_eq!(plain.1, [0; 4]);
     // On the first link, which the second would be fused with otherwise; as drop-tail, and with a queue of its own.
     for (link, queue) in [(0, fifo(None, None)), (2, fifo(None, None)), (2, QueueConfig::by_name("codel").unwrap())] {
-        spec.links[link].queue = queue.into();
+        spec.links[link].queue = queue;
         for (min, max) in [(5_000, 5_000), (1_000, 9_000)] {
             spec.links[link].reorder = held_back(0.03, min, max);
             let (late, held) = delays(&spec);
@@ -174,7 +174,7 @@ fn held_back_packets_arrive_later_by_their_delay_and_others_on_time() {
             assert!(on_time.iter().all(|e| e.abs() < 1e-6));
         }
         spec.links[link].reorder = Reorder::NONE;
-        spec.links[link].queue = fifo(None, None).into();
+        spec.links[link].queue = fifo(None, None);
     }
 }
 

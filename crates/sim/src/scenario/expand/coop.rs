@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use airtcp_core::convert::count16;
-use airtcp_core::queue::QueueConfig;
-use airtcp_core::units::{Probability, Span, Time};
+use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RadioId;
 
 use super::super::file::{Coop, MAX_COUNT, NodeKind};
 use super::super::tree::Path;
 use super::{Expander, root};
-use crate::spec::{AirSpec, ChannelId, FlowSpec, LinkSpec, NodeId, Reorder, Traffic};
+use crate::spec::{AirSpec, ChannelId, FlowSpec, LineSpec, LinkSpec, NodeId, Traffic};
 
 impl Expander<'_> {
     /// `flows`: how many there are already.
@@ -132,18 +131,11 @@ impl Expander<'_> {
         let mode = basic.first().or(modes.first()).expect("every PHY has modes");
         let (rate, name) = (mode.rate(), format!("{}->*", self.node_name(access_point)));
         self.links.push(LinkSpec {
-            group: name.clone(),
+            line: LineSpec { is_member_of_group: true, ..LineSpec::new(&name, rate) }.into(),
             name,
             from: access_point,
             to: access_point,
-            rate,
-            rate_trace: None,
             delay: Span::ZERO,
-            queue: Arc::new(QueueConfig::by_name("fifo").expect("registered")),
-            loss: Probability::ZERO,
-            reorder: Reorder::NONE,
-            cost: 1,
-            is_member_of_group: true,
             air: Some(AirSpec { channel, pair: group, down: true, is_group: true }),
         });
         access_point

@@ -14,7 +14,7 @@ use super::super::file::{self, Buffer, BufferRule, Delay, Hold, HoldRange, Link,
 use super::super::tree::Path;
 use super::{Expander, MAX_LINKS, Members, root};
 use crate::rate_trace::{RateTrace, RateTraceConfig};
-use crate::spec::{LinkId, LinkSpec, Reorder};
+use crate::spec::{LineSpec, LinkId, LinkSpec, Reorder};
 
 const MAX_DELAY: Span = Span::from_secs(3_600);
 
@@ -22,18 +22,25 @@ const MAX_DELAY: Span = Span::from_secs(3_600);
 struct Direction {
     rate: DataRate,
     rate_trace: Option<Arc<RateTrace>>,
-    queue: Arc<QueueConfig>,
+    queue: QueueConfig,
     loss: Probability,
     reorder: Reorder,
     cost: u32,
 }
 
-struct Line<'a> {
+struct Line {
     from: Members,
     to: Members,
     members: u32,
-    is_member_of_group: bool,
-    group: &'a str,
+}
+
+impl Direction {
+    /// For all members of the entry of that name.
+    fn line(self, group: &str, is_member_of_group: bool) -> Arc<LineSpec> {
+        let Direction { rate, rate_trace, queue, loss, reorder, cost } = self;
+        let group = group.to_owned();
+        Arc::new(LineSpec { group, rate, rate_trace, queue, loss, reorder, cost, is_member_of_group })
+    }
 }
 
 impl Expander<'_> {
@@ -80,8 +87,10 @@ impl Expander<'_> {
                         too_many = true;
                     } else if let (Some(forward), Some((delay, back))) = (forward, delays) {
                         let is_member_of_group = from.is_group || to.is_group;
-                        let line = Line { from, to, members, is_member_of_group, group: &names[i] };
-                        self.add_line(&path, &line, &forward, reverse.flatten().as_ref(), delay, back);
+                        let forward = forward.line(&names[i], is_member_of_group);
+                        let reverse = reverse.flatten().map(|reverse| reverse.line(&names[i], is_member_of_group));
+                        let line = Line { from, to, members };
+                        self.add_line(&path, &line, &forward, reverse.as_ref(), delay, back);
                     }
                 }
             }
@@ -132,7 +141,7 @@ impl Expander<'_> {
             Some(reorder) => self.reorder(&at(own.reorder.is_some(), "reorder").key("delay"), &reorder)?,
             None => Reorder::NONE,
         };
-        Some(Direction { rate, rate_trace, queue: Arc::new(queue), loss, reorder, cost: own.cost.unwrap_or(link.cost) })
+        Some(Direction { rate, rate_trace, queue, loss, reorder, cost: own.cost.unwrap_or(link.cost) })
     }
 
     fn rate_trace(&mut self, at: &Path, trace: &RateTraceConfig) -> Option<Arc<RateTrace>> {
@@ -236,8 +245,8 @@ impl Expander<'_> {
         &mut self,
         path: &Path,
         line: &Line,
-        forward: &Direction,
-        reverse: Option<&Direction>,
+        forward: &Arc<LineSpec>,
+        reverse: Option<&Arc<LineSpec>>,
         delay: Delay,
         back: Option<Delay>,
     ) {
@@ -262,21 +271,7 @@ impl Expander<'_> {
                     );
                     self.error(path, message);
                 }
-                self.links.push(LinkSpec {
-                    name,
-                    group: line.group.to_owned(),
-                    from,
-                    to,
-                    rate: direction.rate,
-                    rate_trace: direction.rate_trace.clone(),
-                    delay,
-                    queue: Arc::clone(&direction.queue),
-                    loss: direction.loss,
-                    reorder: direction.reorder,
-                    cost: direction.cost,
-                    is_member_of_group: line.is_member_of_group,
-                    air: None,
-                });
+                self.links.push(LinkSpec { name, from, to, delay, air: None, line: Arc::clone(direction) });
             }
         }
     }

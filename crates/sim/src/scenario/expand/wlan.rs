@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use airtcp_core::convert::{count, count16};
-use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
 use airtcp_core::wifi::channel::Roams;
@@ -19,7 +18,7 @@ use serde_json::Value as Json;
 use super::super::file::{AllHidden, Hidden, Layer, NodeKind, Station, StationEntry, Wlan, lay};
 use super::super::tree::{Path, Step};
 use super::{Expander, MAX_LINKS, Members, root};
-use crate::spec::{AirSpec, ChannelId, ChannelSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec, Reorder};
+use crate::spec::{AirSpec, ChannelId, ChannelSpec, LineSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec};
 
 /// Radios of a channel have 16-bit numbers.
 const MAX_RADIOS: usize = u16::MAX as usize;
@@ -537,6 +536,7 @@ impl Expander<'_> {
         is_member_of_group: bool,
         air: AirSpec,
     ) {
+        let line = Arc::new(LineSpec { is_member_of_group, ..LineSpec::new(group, rate) });
         for (from, to, down) in [(station, ap, false), (ap, station, true)] {
             let id = LinkId(count(self.links.len()));
             let name = format!("{}->{}", self.node_name(from), self.node_name(to));
@@ -545,18 +545,11 @@ impl Expander<'_> {
             }
             self.links.push(LinkSpec {
                 name,
-                group: group.to_owned(),
                 from,
                 to,
-                rate,
-                rate_trace: None,
                 delay: Span::ZERO,
-                queue: Arc::new(QueueConfig::by_name("fifo").expect("registered")),
-                loss: Probability::ZERO,
-                reorder: Reorder::NONE,
-                cost: 1,
-                is_member_of_group,
                 air: Some(AirSpec { down, ..air }),
+                line: Arc::clone(&line),
             });
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::queue::fifo::FifoConfig;
 use airtcp_core::table::Data;
-use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
+use airtcp_core::units::{Bytes, DataRate, Span, Time};
 use airtcp_core::wifi::Ac;
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::scenario::{Override, Scenario};
@@ -64,18 +64,11 @@ impl Building for RunSpec {
     fn link(&mut self, from: NodeId, to: NodeId, rate: DataRate, delay: Span, queue: QueueConfig) -> LinkId {
         let name = format!("{}->{}", self.nodes[from.0 as usize].name, self.nodes[to.0 as usize].name);
         self.links.push(LinkSpec {
-            group: name.clone(),
+            line: LineSpec { queue, ..LineSpec::new(&name, rate) }.into(),
             name,
             from,
             to,
-            rate,
-            rate_trace: None,
             delay,
-            queue: queue.into(),
-            loss: Probability::ZERO,
-            reorder: Reorder::NONE,
-            cost: 1,
-            is_member_of_group: false,
             air: None,
         });
         LinkId(self.links.len() as u32 - 1)
