@@ -22,6 +22,11 @@ pub const fn saturate64(n: u128) -> u64 {
     if n > u64::MAX as u128 { u64::MAX } else { n as u64 }
 }
 
+/// `n` modulo 2^8.
+pub const fn low8(n: u64) -> u8 {
+    n as u8
+}
+
 /// `n` modulo 2^16.
 pub const fn low16(n: u64) -> u16 {
     n as u16

@@ -99,6 +99,11 @@ macro_rules! table {
         $vis struct $columns { $($column: Vec<$type>,)+ }
 
         impl $columns {
+            /// No row, and room for so many.
+            #[allow(dead_code)] // only where they are counted before
+            $vis fn with_capacity(rows: usize) -> $columns {
+                $columns { $($column: Vec::with_capacity(rows),)+ }
+            }
             /// Appends a row.
             $vis fn push(&mut self, row: $row) {
                 $(self.$column.push(row.$column);)+

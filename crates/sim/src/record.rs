@@ -19,12 +19,14 @@ use crate::spec::LinkId;
 
 mod air;
 mod daemon;
+mod drops;
 mod order;
 mod roaming;
 
 pub(crate) use daemon::{DaemonRow, DaemonRows, DaemonSample, DaemonSeries};
 
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
+pub(crate) use drops::{DropLog, Dropped};
 pub(crate) use order::{Moment, Order};
 pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
@@ -220,7 +222,7 @@ pub(crate) struct Log {
     pub transfers: Vec<Transfer>,
     /// By flow: those that began after warmup, ended, and have been taken.
     pub taken_transfers: BTreeMap<FlowId, Durations>,
-    pub drops: DropRows,
+    pub drops: DropLog,
     retransmissions: RetransmissionRows,
     /// Rows of it that have been taken.
     taken_retransmissions: u32,
@@ -286,15 +288,7 @@ impl Log {
         if let Some(order) = &mut self.order {
             order.drops.push(order.now);
         }
-        self.drops.push(DropRow {
-            time_s: now.as_secs_f64(),
-            link: link.0,
-            flow: packet.flow.0,
-            reverse: packet.is_reverse(),
-            seq: packet.seq.0,
-            size_bytes: u32::from(packet.size),
-            reason,
-        });
+        self.drops.push(Dropped::new(now, link, packet, reason));
     }
 }
 

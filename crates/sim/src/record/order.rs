@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use airtcp_core::units::Time;
 
-use super::{AirSeries, DropRows, FlowSeries, LinkSeries, Log, RetransmissionRows};
+use super::{AirSeries, DropLog, FlowSeries, LinkSeries, Log, RetransmissionRows};
 use crate::spec::RunSpec;
 
 /// When an event is served: at its time, packets that arrive before deadlines, and then by what orders events of their kind. No
@@ -46,7 +46,7 @@ impl Log {
         let Some(order) = self.order.take() else { return };
         let rows = |moments: &Vec<Moment>| (!moments.is_sorted()).then(|| merged([&moments[..]].into_iter()));
         if let Some(rows) = rows(&order.drops) {
-            self.drops = DropRows::gather(&[&self.drops], &rows);
+            self.drops = DropLog::gather(&[&self.drops], &rows);
         }
         if let Some(rows) = rows(&order.retransmissions) {
             self.retransmissions = RetransmissionRows::gather(&[&self.retransmissions], &rows);
@@ -61,7 +61,7 @@ impl Log {
         let moments = |of: fn(&Order) -> &Vec<Moment>| {
             merged(parts.iter().map(|log| log.order.as_deref().map_or(&[][..], |order| of(order))))
         };
-        let drops = DropRows::gather(&each(&parts, |log| &log.drops), &moments(|o| &o.drops));
+        let drops = DropLog::gather(&each(&parts, |log| &log.drops), &moments(|o| &o.drops));
         let retransmissions =
             RetransmissionRows::gather(&each(&parts, |log| &log.retransmissions), &moments(|o| &o.retransmissions));
         let transfers = moments(|o| &o.transfers).into_iter().map(|(part, row)| parts[part].transfers[row]).collect();

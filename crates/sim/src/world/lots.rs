@@ -26,7 +26,7 @@ impl World {
         vec![
             take(&mut log.flow_series).into_table(),
             take(&mut log.link_series).into_table(),
-            take(&mut log.drops).into_table(),
+            take(&mut log.drops).into_rows().into_table(),
             retransmissions.into_table(),
             transfer_rows.into_table(),
             take(&mut log.air_series).into_table(),

@@ -10,7 +10,7 @@ use airtcp_core::wifi::AirStats;
 use super::interfaces::Interfaces;
 use super::{Ledger, RunOutput, World, in_flight};
 use crate::air::link_totals;
-use crate::link::{Ahead, LinkTotals, Until};
+use crate::link::{Ahead, LinkTotals, Links, Until};
 use crate::record::{
     AirRow, AirRows, Column, DaemonRow, Data, Durations, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRows,
     millis, ratio, secs_or_nan,
@@ -99,6 +99,9 @@ impl World {
     /// The records up to now; a run that was cut short keeps what it has.
     pub fn finish(mut self) -> RunOutput {
         debug_assert_eq!(self.finding(), None);
+        // What follows needs no more of these, and in a large world as much memory as they have.
+        (self.pool, self.place_of, self.interfaces) = (Pool::default(), Vec::new(), Interfaces::default());
+        self.timeline = Timeline::new(1, 0..0);
         let until = Until::after(self.now);
         let ahead = self.ahead(until);
         // A run that did not reach the end of its warmup has nothing to summarise.
@@ -106,9 +109,7 @@ impl World {
             Some(first) => (first, self.now.since(Time::ZERO + self.spec.warmup)),
             None => (self.totals(false), Span::ZERO),
         };
-        // What follows needs no more of packets and their queues, and in a large world as much memory as they have.
-        (self.pool, self.place_of, self.interfaces) = (Pool::default(), Vec::new(), Interfaces::default());
-        (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1, 0..0));
+        self.wires = Wires::new(0);
         let warm_at = Time::ZERO + self.spec.warmup;
         let mut own_tables = traffic::tables();
         let mut reported = Vec::with_capacity(self.flows.len());
@@ -126,7 +127,7 @@ impl World {
             own.ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
             reported.push((report.row, report.figures));
         }
-        let (mut links, mut listed) = (LinkRows::default(), Vec::new());
+        let (mut links, mut listed) = (LinkRows::with_capacity(self.links.lines.len()), Vec::new());
         for id in LinkId::all(self.links.lines.len()) {
             let last = self.totals_of(id, until, &ahead);
             let row = self.link_row(id, &first.link(id), &last, period);
@@ -145,6 +146,7 @@ impl World {
             })
             .collect();
         let summary = self.summary(&reported, listed, &air_rows);
+        self.links = Links::default();
 
         let flows = flows_table(reported);
         let mut air = AirRows::default();
@@ -159,7 +161,7 @@ impl World {
             links.into_table(),
             self.log.flow_series.into_table(),
             self.log.link_series.into_table(),
-            self.log.drops.into_table(),
+            self.log.drops.into_rows().into_table(),
             retransmissions.into_table(),
             transfers.into_table(),
         ];
@@ -321,7 +323,7 @@ fn flows_table(reported: Vec<Reported>) -> Table {
             data: Data::F64(reported.iter().map(|(_, figures)| figure_of(figures, figure.name)).collect()),
         })
         .collect();
-    let mut flows = Flows::default();
+    let mut flows = Flows::with_capacity(reported.len());
     reported.into_iter().for_each(|(row, _)| flows.push(row));
     let mut table = flows.into_table();
     table.columns.append(&mut own);
