@@ -60,7 +60,7 @@ WINDOWS: dict[str, int | None] = {"44 segments": 44, "windows that grow": None}
 CONTROLS: dict[str, tuple[Any, str]] = {
     "Reno": ("reno", "reno"),
     "CUBIC": (None, "cubic"),
-    "TCP-AV": ({"name": "tcp_av", "target": TARGET, "rtt_min": "path"}, "airtcp_av"),
+    "TCP-AV": ({"name": "tcp_av", "target": TARGET, "rtt_min": "path", "after_timeout": "new_data"}, "airtcp_av"),
 }
 """Of scenarios (None: the profile's own), and of the kernel."""
 

@@ -32,6 +32,8 @@ pub mod choice {
     pub const ONE: u64 = 0;
     /// `after_timeout`: what any loss leaves.
     pub const FLOOR: u64 = 1;
+    /// `after_timeout`: the same, and new data leaves at once.
+    pub const NEW_DATA: u64 = 2;
     /// `above`: the window returns to the target's.
     pub const HOLD: u64 = 0;
     /// `above`: it grows as that of the base.
@@ -50,7 +52,7 @@ pub struct Params {
     pub rtt_min_window_ns: u64,
     /// Round-trip time in the floor: [`choice::MIN`] or [`choice::SMOOTHED`].
     pub floor_rtt: u64,
-    /// What a timeout leaves: [`choice::ONE`] or [`choice::FLOOR`].
+    /// What a timeout leaves: [`choice::ONE`], [`choice::FLOOR`] or [`choice::NEW_DATA`].
     pub after_timeout: u64,
     /// Beyond the full target: [`choice::HOLD`] or [`choice::BASE`].
     pub above: u64,
@@ -77,13 +79,13 @@ pub struct Params {
 }
 
 impl Params {
-    /// The defaults of the simulator's control, with the smallest round-trip time of the path, for a host.
+    /// The defaults of the simulator's control, for a host: with the smallest round-trip time of the path, and new data after a timeout.
     pub const HOST: Params = Params {
         target_bps: 4_000_000,
         rtt_min: choice::PATH,
         rtt_min_window_ns: 10_000_000_000,
         floor_rtt: choice::SMOOTHED,
-        after_timeout: choice::FLOOR,
+        after_timeout: choice::NEW_DATA,
         above: choice::HOLD,
         rise: 256,
         fall: 256,

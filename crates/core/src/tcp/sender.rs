@@ -453,7 +453,7 @@ impl Sender {
                 self.on_recovery_by_timer();
             }
         }
-        if self.state == State::Established && !self.waits_for_ack {
+        if self.state == State::Established && (!self.waits_for_ack || self.cc.sends_new_data_after_timeout()) {
             self.transmit(now, out);
         }
     }

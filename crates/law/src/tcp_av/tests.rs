@@ -42,7 +42,7 @@ proptest! {
         let mut draw = move || next.next().unwrap();
         let p = Params {
             target_bps: draw(), rtt_min: draw() % 3, rtt_min_window_ns: draw(), floor_rtt: draw() % 2,
-            after_timeout: draw() % 2, above: draw() % 2, rise: draw(), fall: draw(), tune_rounds: draw(),
+            after_timeout: draw() % 3, above: draw() % 2, rise: draw(), fall: draw(), tune_rounds: draw(),
             tune_limit: draw(), severe_rounds: draw() % 8, severe_reductions: draw() % 4, severe_share: draw(),
             reduced_to: draw(), target_min: draw(), recover_step: draw(),
         };

@@ -232,6 +232,11 @@ pub trait CongestionControl {
         1
     }
 
+    /// A timeout that sends one segment (`timeout_sends_one`) lets new data leave at once, as far as [`Self::loss_window`] has room.
+    fn sends_new_data_after_timeout(&self) -> bool {
+        false
+    }
+
     /// True if the control sets `cwnd` on every ACK in every state (Linux's `cong_control`; BBR).
     fn owns_window(&self) -> bool {
         false

@@ -69,7 +69,9 @@ pub struct TcpAvConfig {
     pub rtt_min_window: Span,
     /// Round-trip time in the least window after a loss. Default: `"smoothed"`.
     pub floor_rtt: FloorRtt,
-    /// What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start leads back (`"one"`).
+    /// What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start leads back (`"one"`). With
+    /// `"new_data"` it is the same as with `"floor"`, and what it lets leave is new data where the timeout sends one segment
+    /// (`timeout_sends_one`). So `airtcp host av` does. Default: `"floor"`.
     pub after_timeout: AfterTimeout,
     /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
     pub above: Above,
@@ -196,6 +198,8 @@ pub enum AfterTimeout {
     /// What any loss leaves: what R needs.
     #[default]
     Floor,
+    /// The same, and new data leaves at once. Any of it that arrives brings an ACK, and that the repair.
+    NewData,
 }
 
 /// What the window does beyond what the full target needs.
@@ -270,6 +274,7 @@ impl TcpAvConfig {
                 after_timeout: match self.after_timeout {
                     AfterTimeout::One => choice::ONE,
                     AfterTimeout::Floor => choice::FLOOR,
+                    AfterTimeout::NewData => choice::NEW_DATA,
                 },
                 above: match self.above {
                     Above::Hold => choice::HOLD,
@@ -370,6 +375,10 @@ impl CongestionControl for TcpAv {
 
     fn loss_window(&self, path: &Path) -> u32 {
         saturate32(law::loss_window(&self.params, &self.state, &read(path)))
+    }
+
+    fn sends_new_data_after_timeout(&self) -> bool {
+        self.params.after_timeout == choice::NEW_DATA
     }
 
     fn on_restart(&mut self, w: &mut Window, path: &Path, idle: Span) {

@@ -154,6 +154,23 @@ fn each_timeout_of_linux_sends_the_first_alone() {
     assert_eq!((sender.stats().timeouts, sender.window().cwnd), (3, 4));
 }
 
+/// TCP-AV on a host: the first segment leaves, then new data as far as the floor has room. What else is lost waits for an ACK.
+#[test]
+fn new_data_leaves_with_a_timeout_that_sends_one() {
+    for (after, expected) in [("floor", &[0][..]), ("new_data", &[0, 10])] {
+        let c = lone_config(Recovery::Sack, |c| {
+            let text = format!(r#"{{ "name": "tcp_av", "after_timeout": "{after}" }}"#);
+            c.cc = serde_json::from_str(&text).unwrap();
+            c.timeout_sends_one = true;
+        });
+        let (mut sender, mut out) = lone_sender(c, 10);
+        let timeout = sender.deadline();
+        sender.on_deadline(timeout, &mut out);
+        // Nothing was measured yet: two segments.
+        assert_eq!(left(&mut out), expected, "{after}");
+    }
+}
+
 /// F-RTO of RFC 4138 repeats one segment and waits for the verdict. A sender that keeps a window repairs at once: its own loss window, or that
 /// of its control.
 #[test]
