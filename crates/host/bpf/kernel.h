@@ -23,6 +23,7 @@ static long (*map_delete)(void *map, const void *key) = (void *)3;
 static u64 (*ktime_ns)(void) = (void *)5;
 static u64 (*socket_cookie)(void *ctx) = (void *)46;
 static long (*set_option)(void *socket, int level, int option, void *value, int bytes) = (void *)49;
+static long (*get_option)(void *socket, int level, int option, void *value, int bytes) = (void *)57;
 static void *(*storage)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static long (*read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
 static long (*seq_write)(void *seq, const void *data, u32 bytes) = (void *)127;
@@ -188,7 +189,7 @@ enum { ESTABLISHED = 1 };
 enum { CA_LOSS = 4 };
 enum tcp_ca_event { TX_START = 0 };
 enum { NON_RESTRICTED = 1 };
-enum { SOL_TCP = 6, TCP_CONGESTION = 13 };
+enum { SOL_TCP = 6, TCP_NODELAY = 1, TCP_CONGESTION = 13 };
 
 /* A bit field at whatever place the running kernel has it. */
 INLINE u64 is_cwnd_limited_bit(const struct tcp_sock *tp)

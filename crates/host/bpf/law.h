@@ -37,6 +37,9 @@ struct law_lease {
 
 enum { LAW_BASE = 0, LAW_UNLIMITED = 1 };
 
+/* Of after_timeout. */
+enum { LAW_NEW_DATA = 2 };
+
 void law_new(struct law_state *s);
 u64 law_on_ack(const struct law_params *p, struct law_state *s, struct law_window *w, const struct law_path *path,
 	       const struct law_ack *ack);

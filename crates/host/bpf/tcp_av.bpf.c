@@ -265,6 +265,19 @@ SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 	return law_ssthresh(&f->params, &f->state, tp->snd_cwnd, &path, base);
 }
 
+/* New data leaves at once, as far as the window has room. A timeout itself sends one segment, and if that is lost again, the next waits twice
+ * as long. Turning TCP_NODELAY on pushes what is queued (tcp_sock_set_nodelay); it is left as it was. */
+INLINE void send_new_data(struct tcp_sock *tp)
+{
+	int was = 0, on = 1, off = 0;
+
+	if (get_option(tp, SOL_TCP, TCP_NODELAY, &was, sizeof(was)))
+		return;
+	set_option(tp, SOL_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (!was)
+		set_option(tp, SOL_TCP, TCP_NODELAY, &off, sizeof(off));
+}
+
 SEC("struct_ops/set_state") void set_state(u64 *ctx)
 {
 	struct tcp_sock *tp = (void *)ctx[0];
@@ -291,6 +304,8 @@ SEC("struct_ops/set_state") void set_state(u64 *ctx)
 		if (kept > tp->snd_cwnd)
 			tp->snd_cwnd = kept;
 		f->cwnd = tp->snd_cwnd;
+		if (f->params.after_timeout == LAW_NEW_DATA)
+			send_new_data(tp);
 	}
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use airtcp_core::units::{DataRate, Span};
 use airtcp_host::av::{Av, Base, CONTROL, Order, cgroup};
-use airtcp_host::sys::monotonic;
+use airtcp_host::sys::{monotonic, tcp_info};
 use common::{Bed, LINE, Line, Upload, rates};
 
 const SETTLE: Duration = Duration::from_secs(2);
@@ -72,6 +72,48 @@ fn the_kernel_holds_targets() {
     let unchanged = unchanged_program(4);
     println!("an unchanged program in a control group, target 4: {unchanged:.2}");
     assert!((unchanged / 4.0 - 1.0).abs() < 0.05, "{unchanged}");
+}
+
+/// With a timeout new data leaves, and the program's own choice of `TCP_NODELAY` stays.
+#[test]
+fn new_data_leaves_with_a_timeout() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let order = Order { target: DataRate::from_mbps(8), base: Base::Reno, cgroup: None, rules: vec![] };
+    let av = Av::start(order).unwrap();
+    let bed = Bed::new(LINE);
+    let uploads = [false, true].map(|nodelay| {
+        let upload = Upload::new(&bed, Some(CONTROL), |_| {});
+        upload.socket.set_nodelay(nodelay).unwrap();
+        upload
+    });
+    let seen = |upload: &Upload| tcp_info(upload.socket.as_raw_fd()).unwrap();
+    let renewed = |span: Duration| {
+        let begin = monotonic();
+        while monotonic().since(begin).as_ns() < span.as_nanos() as u64 {
+            av.renew().unwrap();
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    renewed(SETTLE);
+    bed.outage.store(true, Ordering::Relaxed);
+    // All that the window lets leave has left, and a timeout takes 0.2 s at least.
+    thread::sleep(Duration::from_millis(150));
+    let before = uploads.each_ref().map(|upload| seen(upload).tcpi_unacked);
+    renewed(Duration::from_secs(1));
+    for (upload, before) in uploads.iter().zip(before) {
+        let info = seen(upload);
+        println!("outstanding {before}, after {} timeouts {}", info.tcpi_retransmits, info.tcpi_unacked);
+        assert!(info.tcpi_retransmits > 0, "no timeout");
+        assert!(info.tcpi_unacked >= before + 5, "{before}, then {}: no new data", info.tcpi_unacked);
+    }
+    assert_eq!(uploads.each_ref().map(|upload| upload.socket.nodelay().unwrap()), [false, true]);
+    bed.outage.store(false, Ordering::Relaxed);
+    renewed(Duration::from_secs(4));
+    assert!(rates(&uploads, Duration::from_secs(1)).iter().all(|&rate| rate > 4.0), "they go on");
 }
 
 /// On CUBIC: the target at 2 % loss, and beside two CUBIC.
