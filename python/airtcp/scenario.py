@@ -187,7 +187,8 @@ class TcpAv(Part):
 
     after_timeout: AfterTimeout | None = None
     """What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start
-    leads back (`"one"`). Default: `floor`.
+    leads back (`"one"`). With `"new_data"` it is the same as with `"floor"`, and what it lets leave is new data
+    where the timeout sends one segment (`timeout_sends_one`). So `airtcp host av` does. Default: `"floor"`.
     """
 
     base: CcConfig | None = None
@@ -1129,6 +1130,12 @@ class Profile(Part):
     tail_loss_probe: bool | None = None
     """Send a probe after two round trips without an ACK (RFC 8985 section 7). It reveals a loss at the end of a
     flight without a timeout. Needs SACK.
+    """
+
+    timeout_sends_one: bool | None = None
+    """A timeout sends one segment, and what else the window lets leave waits for an ACK (Linux:
+    `tcp_retransmit_timer`, net/ipv4/tcp_timer.c). Off: all that leaves at once. A difference only where a timeout
+    leaves more than one segment of the window.
     """
 
     timer_phase: TimerPhase | None = None
@@ -2532,6 +2539,12 @@ class TcpOptions(Part):
     flight without a timeout. Needs SACK.
     """
 
+    timeout_sends_one: bool | None = None
+    """A timeout sends one segment, and what else the window lets leave waits for an ACK (Linux:
+    `tcp_retransmit_timer`, net/ipv4/tcp_timer.c). Off: all that leaves at once. A difference only where a timeout
+    leaves more than one segment of the window.
+    """
+
     timer_phase: TimerPhase | None = None
     """When the ticks of these clocks fall: "random", drawn for each host, or the time of the first."""
 
@@ -3002,7 +3015,7 @@ Ac: TypeAlias = "Literal['bk', 'be', 'vi', 'vo']"
 AckFilterMode: TypeAlias = "Literal['conservative', 'aggressive']"
 """How many superfluous ACKs stay."""
 
-AfterTimeout: TypeAlias = "Literal['one', 'floor']"
+AfterTimeout: TypeAlias = "Literal['one', 'floor', 'new_data']"
 """What a timeout leaves of the window."""
 
 Aggressiveness: TypeAlias = "float"
