@@ -17,8 +17,8 @@
 //!   This covers the cost of recoveries and fractions of a segment.
 //! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt` says which RTT. The
 //!   study `tcp-av-handover` says that the window is kept as high as it can be, also when a loss is detected. So a timeout leaves the same
-//!   (`after_timeout`). What was outstanding counts as lost, and that many segments leave: at once, or where a timeout
-//!   sends one segment (`timeout_sends_one`, as in Linux) with the next ACK.
+//!   (`after_timeout`). What was outstanding counts as lost, and that many segments leave. They leave at once, or with
+//!   the next ACK where a timeout sends one segment (`timeout_sends_one`, as in Linux).
 //! - *Temporal reduction.* Every `severe_rounds` round trips the connection looks back. After at least
 //!   `severe_reductions` reductions with less than `severe_share` of the target, the target is multiplied by
 //!   `reduced_to`, down to `target_min` of the requested rate. Otherwise it comes back by `recover_step` of the
