@@ -2,16 +2,17 @@
 
 Usage: walk.py [--kernel VERSION|FILE] [--only NAME ...] [--runs N] [--seeds N] [--together] [--simulated] [--page]
 
-Needs root, /dev/net/tun, a kernel that `airtcp host av` works on, and the binary of `make host`. With six runs it takes
-about ten minutes. Time has to be kept: `chrt --rr 1` before the command, or a machine that does nothing else. With
---together the three controls of a row walk at the same time, each in a network of its own. With --page the figures go
-to docs/validation/, and the table to docs/hosts.md. With --simulated the real runs of that file stay, and only the
-simulated ones are made again.
+Needs root, /dev/net/tun, a kernel that `airtcp host av` works on, and the binary of `make host`. A walk takes 45 s.
+Time has to be kept: `chrt --rr 1` before the command, or a machine that does nothing else. With --together the
+controls of a row walk at the same time, each in a network of its own; that takes a processor for each. With --page the
+figures go to docs/validation/, and the table to docs/hosts.md. With --simulated the real runs of that file stay, and
+only the simulated ones are made again.
 
 The scene is that of the study's Figure 4 (experiment fig04-handover). A laptop walks from an access point with two
 uploading laptops to one with six, and changes over in second 20. Under `airtcp shell` it is a namespace whose program
 writes to TCP of this machine's kernel: plain Reno, plain CUBIC, or TCP-AV on Reno by `airtcp host av --target
-12Mbit/s`, which hears of the handover by an address that comes. Its receiver is a second wired host, and real too.
+12Mbit/s`, which hears of the handover by an address that comes. With `floor` a timeout keeps the window, and what it
+lets leave waits for an ACK; otherwise new data leaves at once. Its receiver is a second wired host, and real too.
 The others and their receiver are simulated, as in the study. Windows are at most 44 segments, or grow.
 
 With --kernel both programs run in Linux guests in virtual time (tools/uml/build.py makes one), where nothing is late
@@ -57,10 +58,12 @@ HANDOVER_S = 20.0
 WINDOWS: dict[str, int | None] = {"44 segments": 44, "windows that grow": None}
 """What the receivers offer, segments. None: what their Linux lets grow."""
 
+TCP_AV: Json = {"name": "tcp_av", "target": TARGET, "rtt_min": "path"}
 CONTROLS: dict[str, tuple[Any, str]] = {
     "Reno": ("reno", "reno"),
     "CUBIC": (None, "cubic"),
-    "TCP-AV": ({"name": "tcp_av", "target": TARGET, "rtt_min": "path", "after_timeout": "new_data"}, "airtcp_av"),
+    "TCP-AV": ({**TCP_AV, "after_timeout": "new_data"}, "airtcp_av"),
+    "TCP-AV, floor": ({**TCP_AV, "after_timeout": "floor"}, "airtcp_av"),
 }
 """Of scenarios (None: the profile's own), and of the kernel."""
 
@@ -174,7 +177,8 @@ def measured(window: int | None, control: str, seed: int, folder: Path, image: s
     words += hosts.on("peer", f"exec {programs['receive']}")
     words += hosts.on("mobile", f"exec {programs['send']} {begins} {LAST_S} {kernel}")
     if kernel == "airtcp_av":
-        daemon = [hosts.binary(), "av", "--target", TARGET]
+        after: str = CONTROLS[control][0]["after_timeout"]
+        daemon = [hosts.binary(), "av", "--target", TARGET, "--after-timeout", after]
         words += hosts.on("mobile", f"exec timeout {LAST_S + 1} {shlex.join(daemon)}")
         # The station is associated again 0.3 s after the handover.
         comes = "ip address add 198.51.100.1/32 dev wlan0"
@@ -258,7 +262,7 @@ def ratios(rows: list[Json]) -> list[str]:
 
 def table(data: Json) -> str:
     """The tables, of their figures."""
-    is_real = any(one["control"] == "TCP-AV" for one in data["rows"])
+    is_real = any(one["control"].startswith("TCP-AV") for one in data["rows"])
     which, last = ("real", " |") if is_real else ("kernel", "")
     head = " | ".join(f"{words}: {which} | simulated" for words in FIGURES.values())
     lines = [f"| | | {head} |{last}", "|---" * (2 * len(FIGURES) + (3 if is_real else 2)) + "|"]
@@ -273,7 +277,7 @@ def main() -> None:
     arguments = parser.parse_args()
     image: str | None = arguments.kernel
     guests = image is not None
-    known = [name for name in CONTROLS if not (guests and name == "TCP-AV")]
+    known = [name for name in CONTROLS if not (guests and name.startswith("TCP-AV"))]
     only = hosts.chosen(arguments.only, [*WINDOWS, *known])
     windows = [name for name in WINDOWS if name in only] or [*WINDOWS]
     controls = [name for name in known if name in only] or known

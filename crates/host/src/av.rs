@@ -40,6 +40,41 @@ impl Base {
     }
 }
 
+/// What a timeout leaves, beside the one segment that the kernel sends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AfterTimeout {
+    /// The window that the target needs, and new data leaves at once.
+    #[default]
+    NewData,
+    /// The same window, which waits for an ACK.
+    Floor,
+    /// A window of one segment, as without TCP-AV.
+    One,
+}
+
+impl AfterTimeout {
+    /// Reads it.
+    pub fn read(text: &str) -> Result<AfterTimeout, String> {
+        match text {
+            "new_data" => Ok(AfterTimeout::NewData),
+            "floor" => Ok(AfterTimeout::Floor),
+            "one" => Ok(AfterTimeout::One),
+            _ => Err("must be new_data, floor or one".to_owned()),
+        }
+    }
+
+    /// As the law has it.
+    pub fn choice(self) -> u64 {
+        use airtcp_law::tcp_av::choice;
+
+        match self {
+            AfterTimeout::NewData => choice::NEW_DATA,
+            AfterTimeout::Floor => choice::FLOOR,
+            AfterTimeout::One => choice::ONE,
+        }
+    }
+}
+
 /// Connections with a target of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
@@ -137,6 +172,8 @@ pub struct Order {
     pub target: DataRate,
     /// What it stands on.
     pub base: Base,
+    /// What a timeout leaves.
+    pub after_timeout: AfterTimeout,
     /// Control group whose connections are meant; `None`: of rules, all of the host.
     pub cgroup: Option<PathBuf>,
     /// Connections by port and prefix; the first that fits counts.
@@ -216,7 +253,8 @@ impl Av {
     pub fn renew(&self) -> Result<(), Refusal> {
         use airtcp_law::tcp_av::Params;
 
-        let params = Params { target_bps: self.order.target.as_bps(), ..Params::HOST };
+        let after_timeout = self.order.after_timeout.choice();
+        let params = Params { target_bps: self.order.target.as_bps(), after_timeout, ..Params::HOST };
         let mut words = crate::words::of_params(&params).to_vec();
         words.push((crate::sys::monotonic() + crate::sys::span(LEASE)).as_ns());
         words.push(self.order.rules.len() as u64);

@@ -36,7 +36,7 @@ example:
 exit codes: 0 all parts work, 1 some part lacks something
 ";
 
-const AV_HELP: &str = "usage: airtcp host av --target RATE [--base reno|cubic] [--cgroup GROUP] [--port PORT[=RATE]]... [--prefix PREFIX[=RATE]]...
+const AV_HELP: &str = "usage: airtcp host av --target RATE [--base reno|cubic] [--after-timeout WHAT] [--cgroup GROUP] [--port PORT[=RATE]]... [--prefix PREFIX[=RATE]]...
 
 Registers the congestion control `airtcp_av` and holds it until the command ends. It holds the target rate after losses and timeouts.
 Connections get it in one of three ways. A program asks for it by TCP_CONGESTION. Or it runs in the control group, unchanged.
@@ -47,6 +47,8 @@ When the command ends, also by kill -9, connections go on as plain Reno, or CUBI
 options:
   --target RATE           payload rate of each connection, 1kbit/s to 100Gbit/s
   --base reno|cubic       the kernel's own control that it stands on; default: reno, as in the study
+  --after-timeout WHAT    what a timeout leaves, which itself sends one segment: the window that the target needs, and new data leaves
+                          at once (new_data); the same window, which waits for an ACK (floor); or one segment (one); default: new_data
   --cgroup GROUP          a control group of cgroup v2, as video.slice or its full path
   --port PORT[=RATE]      connections with this port at either end, with a target of their own behind `=`; repeatable
   --prefix PREFIX[=RATE]  connections to these addresses, as 192.0.2.0/24 or 2001:db8::/32; repeatable
@@ -316,13 +318,14 @@ fn without_bpf() -> Fault {
 }
 
 fn av(mut args: Args) -> Outcome {
-    use airtcp_host::av::{Base, Order, Rule, cgroup, target};
+    use airtcp_host::av::{AfterTimeout, Base, Order, Rule, cgroup, target};
 
     let target: DataRate = match args.option("target")? {
         Some(text) => target(&text)?,
         None => return Err("--target RATE is missing, as --target 4Mbit/s".to_owned().into()),
     };
     let base = args.read("base", Base::read)?.unwrap_or_default();
+    let after_timeout = args.read("after-timeout", AfterTimeout::read)?.unwrap_or_default();
     let group = args.option("cgroup")?.map(|name| cgroup(&name)).transpose()?;
     let mut rules = Vec::new();
     for text in args.options("port")? {
@@ -332,7 +335,7 @@ fn av(mut args: Args) -> Outcome {
         rules.push(Rule::of_prefix(&text)?);
     }
     args.end()?;
-    let order = Order { target, base, cgroup: group, rules };
+    let order = Order { target, base, after_timeout, cgroup: group, rules };
     #[cfg(feature = "bpf")]
     {
         airtcp_host::sys::catch_end();

@@ -547,7 +547,8 @@ impl InKernel {
     pub fn start(rules: &Rules) -> Result<InKernel, String> {
         let first =
             rules.rules.iter().find_map(|rule| rule.target).unwrap_or(airtcp_core::units::DataRate::from_mbps(1));
-        let order = crate::av::Order { target: first, base: crate::av::Base::Reno, cgroup: None, rules: Vec::new() };
+        let (base, after_timeout) = Default::default();
+        let order = crate::av::Order { target: first, base, after_timeout, cgroup: None, rules: Vec::new() };
         let av = crate::av::Av::start(order).map_err(|e| e.0)?;
         let watch =
             crate::paths::Watch::new().map_err(|e| format!("cannot listen to the kernel's routing messages: {e}"))?;

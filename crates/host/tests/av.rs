@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use airtcp_core::units::{DataRate, Span};
-use airtcp_host::av::{Av, Base, CONTROL, Order, cgroup};
+use airtcp_host::av::{AfterTimeout, Av, Base, CONTROL, Order, cgroup};
 use airtcp_host::sys::{monotonic, tcp_info};
 use common::{Bed, LINE, Line, Upload, rates};
 
@@ -41,7 +41,13 @@ fn the_kernel_holds_targets() {
         return;
     }
     let _alone = common::alone();
-    let order = Order { target: DataRate::from_mbps(8), base: Base::Reno, cgroup: None, rules: vec![] };
+    let order = Order {
+        target: DataRate::from_mbps(8),
+        base: Base::Reno,
+        after_timeout: AfterTimeout::NewData,
+        cgroup: None,
+        rules: vec![],
+    };
     let av = Av::start(order).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
@@ -74,7 +80,7 @@ fn the_kernel_holds_targets() {
     assert!((unchanged / 4.0 - 1.0).abs() < 0.05, "{unchanged}");
 }
 
-/// With a timeout new data leaves, and the program's own choice of `TCP_NODELAY` stays.
+/// With a timeout new data leaves, unless the window alone is to be kept. The program's own choice of `TCP_NODELAY` stays.
 #[test]
 fn new_data_leaves_with_a_timeout() {
     if let Some(reason) = common::missing() {
@@ -82,7 +88,13 @@ fn new_data_leaves_with_a_timeout() {
         return;
     }
     let _alone = common::alone();
-    let order = Order { target: DataRate::from_mbps(8), base: Base::Reno, cgroup: None, rules: vec![] };
+    for (after_timeout, leaves) in [(AfterTimeout::NewData, true), (AfterTimeout::Floor, false)] {
+        after_a_timeout(after_timeout, leaves);
+    }
+}
+
+fn after_a_timeout(after_timeout: AfterTimeout, leaves: bool) {
+    let order = Order { target: DataRate::from_mbps(8), base: Base::Reno, after_timeout, cgroup: None, rules: vec![] };
     let av = Av::start(order).unwrap();
     let bed = Bed::new(LINE);
     let uploads = [false, true].map(|nodelay| {
@@ -108,7 +120,8 @@ fn new_data_leaves_with_a_timeout() {
         let info = seen(upload);
         println!("outstanding {before}, after {} timeouts {}", info.tcpi_retransmits, info.tcpi_unacked);
         assert!(info.tcpi_retransmits > 0, "no timeout");
-        assert!(info.tcpi_unacked >= before + 5, "{before}, then {}: no new data", info.tcpi_unacked);
+        let more = info.tcpi_unacked.saturating_sub(before);
+        assert!(if leaves { more >= 5 } else { more <= 1 }, "{after_timeout:?}: {before}, then {}", info.tcpi_unacked);
     }
     assert_eq!(uploads.each_ref().map(|upload| upload.socket.nodelay().unwrap()), [false, true]);
     bed.outage.store(false, Ordering::Relaxed);
@@ -118,7 +131,13 @@ fn new_data_leaves_with_a_timeout() {
 
 /// On CUBIC: the target at 2 % loss, and beside two CUBIC.
 fn on_cubic() {
-    let order = Order { target: DataRate::from_mbps(8), base: Base::Cubic, cgroup: None, rules: vec![] };
+    let order = Order {
+        target: DataRate::from_mbps(8),
+        base: Base::Cubic,
+        after_timeout: AfterTimeout::NewData,
+        cgroup: None,
+        rules: vec![],
+    };
     let av = Av::start(order).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
@@ -148,8 +167,13 @@ fn unchanged_program(target: u64) -> f64 {
 
     let group = cgroup("").unwrap().join(format!("airtcp-test-{}", std::process::id()));
     std::fs::create_dir(&group).unwrap();
-    let order =
-        Order { target: DataRate::from_mbps(target), base: Base::Reno, cgroup: Some(group.clone()), rules: vec![] };
+    let order = Order {
+        target: DataRate::from_mbps(target),
+        base: Base::Reno,
+        after_timeout: AfterTimeout::NewData,
+        cgroup: Some(group.clone()),
+        rules: vec![],
+    };
     let av = Av::start(order).unwrap();
     let bed = Bed::new(LINE);
     let listener = bed.b.run(|| TcpListener::bind(("10.9.0.2", 5001)).unwrap());
