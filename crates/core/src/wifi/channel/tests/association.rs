@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::properties::{ACS, KINDS, Plan, any_plan, errors};
 use super::*;
 use crate::wifi::phy::{ErrorRateConfig, PathLossConfig, Track};
+use crate::wifi::trace::FrameRecord;
 
 const UP: u32 = 0;
 const DOWN: u32 = 1;
@@ -25,6 +26,8 @@ struct Visit {
     held: Vec<PacketId>,
     handed_back: u64,
     released: u64,
+    /// When associations began.
+    begun: Vec<u64>,
 }
 
 impl Visit {
@@ -40,6 +43,7 @@ impl Visit {
             held: Vec::new(),
             handed_back: 0,
             released: 0,
+            begun: Vec::new(),
         }
     }
 
@@ -112,6 +116,7 @@ impl Visit {
         if self.channel.is_associated(PairId(0)) {
             self.channel.disassociate(Time::from_ns(self.now), PairId(0), &mut self.pool, &mut self.out);
         } else {
+            self.begun.push(self.now);
             self.channel.associate(Time::from_ns(self.now), PairId(0), &mut self.pool, &mut self.out);
             for id in std::mem::take(&mut self.held) {
                 self.enqueue(DOWN, id);
@@ -138,6 +143,39 @@ impl Visit {
 
     fn count(&self, fate: Option<DropReason>) -> usize {
         self.fates.values().filter(|f| f.1 == fate).count()
+    }
+
+    /// Whether the recipient had a reason to hold this frame back until it was lost. One with an earlier number, of the same
+    /// association, had been sent before and had not arrived by then.
+    fn has_a_cause(&self, held: &FrameRecord, lost: u64) -> bool {
+        let begun = *self.begun.iter().rfind(|&&at| at <= held.time.as_ns()).expect("no frames without association");
+        let ends = (held.from, held.to);
+        let of_the_session = |f: &&FrameRecord| {
+            f.ac == held.ac
+                && f.time.as_ns() >= begun
+                && f.time <= held.time
+                && [ends, (ends.1, ends.0)].contains(&(f.from, f.to))
+        };
+        let mut rts_in_vain = false;
+        let mut open = false;
+        for f in self.channel.mac.frames.iter().filter(of_the_session) {
+            let is_own = (f.from, f.to) == ends;
+            match f.kind {
+                // No CTS came back for the one before.
+                FrameKind::Rts if is_own => rts_in_vain |= std::mem::replace(&mut open, true),
+                FrameKind::Cts if !is_own && f.fcs_ok => open = false,
+                FrameKind::Data if is_own && f.sn < held.sn && !f.fcs_ok => {
+                    let Some(p) = f.packet else { continue };
+                    let (at, fate) = self.fates[&(p.seq.0 >> 2)];
+                    // If it was handed back, it has its fate later, or at once where the queue has no room for it.
+                    if at > lost || !matches!(fate, None | Some(DropReason::Late | DropReason::Gone)) {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        rts_in_vain || open
     }
 
     /// Nothing is anywhere, and the counters know where it went.
@@ -211,10 +249,18 @@ proptest! {
         v.drain();
         v.check_the_end();
         if roams.station_queue == StationQueue::Keep && roams.ap_queue == ApQueue::Forward {
-            // All that is lost then was in a reorder buffer, for want of one that errors or a collision took.
-            let gone = v.count(Some(DropReason::Gone));
-            let failed = [UP, DOWN].map(|link| v.channel.stats(AirLinkId(link), Time::from_ns(v.now)).mpdus_failed);
-            prop_assert!(gone == 0 || failed != [0, 0], "{gone}");
+            // All that is lost then was in a reorder buffer: it had arrived, and one before it had not. Errors or a collision had taken
+            // that one, or its RTS or CTS.
+            let frames = &v.channel.mac.frames;
+            for (&number, &(at, _)) in v.fates.iter().filter(|(_, f)| f.1 == Some(DropReason::Gone)) {
+                let carries = |f: &&FrameRecord| f.fcs_ok && f.packet.is_some_and(|p| p.seq.0 >> 2 == number);
+                let held = frames.iter().find(carries);
+                prop_assert!(held.is_some(), "{number} had not arrived");
+                let held = held.unwrap();
+                prop_assert!(v.has_a_cause(held, at), "{number} was held for want of nothing");
+                let s = v.channel.stats(AirLinkId(if held.from == RadioId(0) { UP } else { DOWN }), Time::from_ns(v.now));
+                prop_assert!(s.mpdus_failed + s.rts_unanswered > 0, "{s:?}");
+            }
         }
     }
 }
