@@ -7,12 +7,14 @@ are made.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,8 +104,17 @@ def cargo(*arguments: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def tested() -> str:
+def tested() -> Iterator[str]:
     """Applies every example and runs the tests that they name; what was printed."""
+    COPY.mkdir(parents=True, exist_ok=True)
+    # Processes that share these tests take turns: they have one copy.
+    with (COPY / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield from applied()
+
+
+def applied() -> Iterator[str]:
+    """See `tested`."""
     for name in ("Cargo.toml", "Cargo.lock", "crates", "tests/reference"):
         source, target = ROOT / name, COPY / name
         if source.is_dir():
@@ -121,7 +132,7 @@ def tested() -> str:
         assert (test, flag, lib) == ("test", "-p", "--lib")
         packages.add(package)
         filters.append(modules)
-    return cargo("test", *(f"--package={p}" for p in sorted(packages)), "--lib", "--", *filters)
+    yield cargo("test", *(f"--package={p}" for p in sorted(packages)), "--lib", "--", *filters)
 
 
 def test_the_examples_are_found() -> None:
