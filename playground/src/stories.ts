@@ -75,7 +75,7 @@ export const STORIES: Story[] = [
     steps: [
       { text: "Beside its own access point the camera has the air to itself. Its video of 3 Mbit/s goes through at once.", from_s: 1, speed: "0.1" },
       { text: "After seven seconds it changes to the other one. For 0.3 s it has no connection, and what it sends is lost.", from_s: 6.5, speed: "0.1" },
-      { text: "There the access point's queue is full of small answers to the laptops. Answers to the camera are dropped, its timer runs out, and the video freezes. With TCP-AV it tries with more than one packet, and some seconds later the video is back.", from_s: 9, speed: "10" },
+      { text: "There the access point's queue is full of small answers to the laptops. Answers to the camera are dropped, its timer runs out, and the video freezes. With TCP-AV the first answer lets many packets go at once, and some seconds later the video is back.", from_s: 9, speed: "10" },
     ],
     attempt: "lower the stations “laptops” to 1. Then plain TCP gets in as well. Or change the seed: in some runs neither gets in.",
     finding: "tcp-av-handover/tcp-stays-out-grown",

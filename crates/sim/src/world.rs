@@ -1,13 +1,12 @@
 //! A [`World`] runs a [`RunSpec`] in virtual time.
 //!
-//! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals
-//! come before deadlines of the same instant; among themselves, the packet that came to its link last is first, and then
-//! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
+//! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals come before deadlines
+//! of the same instant; among themselves, the packet that came to its link last is first, and then the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
 //! departures, in the order of the scenario; then the wireless channels; then the interfaces of hosts and their processors; then each flow's source and destination; the
 //! sampler sees what all others have done, but for hosts that roam, whose decisions come last. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
 //!
-//! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
-//! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
+//! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires early, the leaf moves on and
+//! nothing else happens, so a timer that every ACK pushes back costs nothing.
 
 mod air;
 mod audit;
