@@ -1,5 +1,6 @@
 """Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md, docs/policies/,
-docs/clauses.md, crates/sim/schema.json (for the page) and tables of keys in docs/sweeps.md and docs/studies.md.
+docs/clauses.md, crates/sim/schema.json (for the page), playground/schema.json (for its types) and tables of keys in
+docs/sweeps.md and docs/studies.md.
 
 Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
 """
@@ -30,7 +31,9 @@ POLICIES = ROOT / "docs/policies"
 SWEEPS = ROOT / "docs/sweeps.md"
 STUDIES = ROOT / "docs/studies.md"
 SCHEMA = ROOT / "crates/sim/schema.json"
-SCHEMA = ROOT / "crates/sim/schema.json"
+SCHEMA_OF_TYPES = ROOT / "playground/schema.json"
+# Errors name a value of these by its description (crates/sim/src/document/check.rs).
+QUANTITIES = ("Bytes", "DataRate", "Span")
 
 TOP = "Scenario"
 
@@ -460,6 +463,25 @@ def by_definition(schema: Schema) -> str:
     return f'{{"$defs":{{\n{definitions}\n}},\n{rest}}}\n'
 
 
+def without_descriptions(schema: Schema) -> Schema:
+    """As the page loads it: errors need no descriptions, and they are half of the schema."""
+
+    def bare(value: Any, is_table_of_schemas: bool = False) -> Any:
+        if isinstance(value, list):
+            return [bare(entry) for entry in value]
+        if not isinstance(value, dict):
+            return value
+        return {
+            key: bare(entry, key in ("properties", "$defs") and not is_table_of_schemas)
+            for key, entry in value.items()
+            if key != "description" or is_table_of_schemas
+        }
+
+    kept = {name: schema["$defs"][name] for name in QUANTITIES}
+    short: Schema = bare(schema)
+    return {**short, "$defs": short["$defs"] | kept}
+
+
 def generated(core: ModuleType) -> dict[Path, str]:
     """Files and what they must hold."""
     schema = json.loads(core.schema())
@@ -480,7 +502,8 @@ def generated(core: ModuleType) -> dict[Path, str]:
         SWEEPS: page(SWEEPS),
         STUDIES: page(STUDIES),
         **clauses.generated(),
-        SCHEMA: by_definition(schema),
+        SCHEMA: by_definition(without_descriptions(schema)),
+        SCHEMA_OF_TYPES: by_definition(schema),
     }
 
 
