@@ -213,7 +213,7 @@ impl Channel {
         out: &mut AirOutputs,
     ) {
         if let Some((radio, ac)) = self.mac.take_in(now, link, id, ac, report, pool, out) {
-            if self.mac.serve(now, radio, ac, &mut self.medium, pool, out) {
+            if !self.mac.has_enough(radio, ac) && self.mac.serve(now, radio, ac, &mut self.medium, pool, out) {
                 self.set_due();
             } else {
                 self.due = self.due.min(self.mac.aqm_at);

@@ -191,7 +191,7 @@ impl AirSample {
             held_mean_packets: ratio(s.held_packet_ns as f64, period_ns),
             snr_db: f64::from(snr_db),
             best_rate_bps: best.rate().as_bps(),
-            best_mode: best.name().to_string().into(),
+            best_mode: best.name().into(),
         }
     }
 }
@@ -210,7 +210,7 @@ impl PpduRow {
             duration_us: p.end.since(p.start).as_ns() as f64 * 1e-3,
             link: link.0,
             ac: ac.into(),
-            mode: p.mode.name().to_string().into(),
+            mode: p.mode.name().into(),
             rate_bps: p.mode.rate().as_bps(),
             mpdus: p.mpdus.into(),
             received: p.received.into(),

@@ -132,7 +132,9 @@ impl SimMac {
         let Arrival { at, mode, caught, first, fates, is_first, snr_db, response, chance } = arrival;
         let tracing = self.trace.frames;
         let ac = plan.ac;
-        let reports_corrupt = self.radios[at.index()].config.reorder_buffer.reports_corrupt.get();
+        let hearer = &self.radios[at.index()];
+        let (reports_corrupt, counts_received) =
+            (hearer.config.reorder_buffer.reports_corrupt.get(), hearer.counts_received);
         let reports_all = reports_corrupt >= 1.0;
         let radio = &mut self.radios[plan.from.index()];
         let ppdu = radio.queues[ac.index()].formed.front_mut().expect("on the air");
@@ -166,7 +168,7 @@ impl SimMac {
         }
         let ended = first..first + fates.len();
         let mut heard = Span::ZERO;
-        if self.transmits[at.index()].counts_received() {
+        if counts_received {
             let mut alone = (0, Span::ZERO);
             for (&bytes, _) in plan.mpdus[ended.clone()].iter().zip(fates).filter(|(_, fate)| **fate == Fate::Whole) {
                 if bytes != alone.0 {

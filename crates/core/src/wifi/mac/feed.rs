@@ -1,6 +1,6 @@
 //! From the host's queues to PPDUs that wait for the air.
 
-use super::originator::{MOST_BOOKED, Mpdu, Session};
+use super::originator::{MOST_BOOKED, Mpdu};
 use super::{Booking, Link, NEVER, SimMac};
 use crate::packet::{Held, Pool};
 use crate::units::{Span, Time};
@@ -24,6 +24,13 @@ impl SimMac {
         self.refill(now, radio, ac, pool, out);
         self.form_ahead(now, radio, ac, 0, medium.signals(), pool, out);
         self.waits(radio, ac) && medium.on_frame(now, radio, ac)
+    }
+
+    /// Whether [`Self::serve`] would do nothing, since a driver that pulls keeps no more ready. What is ready contends, or is on the air.
+    #[inline]
+    pub(in crate::wifi) fn has_enough(&self, radio: RadioId, ac: Ac) -> bool {
+        let r = &self.radios[radio.index()];
+        r.is_pulled && r.queues[ac.index()].formed.len() >= r.ahead.max(1)
     }
 
     /// Forms as many PPDUs as the radio keeps ready, and `least` at least.
@@ -147,12 +154,11 @@ impl SimMac {
             };
             let (rate, drops) = (&mut link.rate, &mut self.drops);
             let mut fetched = 0;
-            let fetch = |session: &mut Session| {
-                let Some(packet) = transmit.fetch(now, ac, session.receiver, pool, drops) else { return false };
+            let fetch = |receiver| {
+                let packet = transmit.fetch(now, ac, receiver, pool, drops)?;
                 let held = pool.held(packet);
-                session.fresh.push_back(Mpdu::new(packet, held, held.reports, Span::ZERO));
                 fetched += 1;
-                true
+                Some(Mpdu::new(packet, held, held.reports, Span::ZERO))
             };
             let ppdu = r.form(ac, id, session, |only_again| rate.choose(now, only_again, snr), fetch, mpdus);
             let queue = &mut r.queues[ac.index()];

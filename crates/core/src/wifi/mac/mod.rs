@@ -193,6 +193,7 @@ impl SimMac {
                 framing: radio.framing(),
                 acks: radio.acks(),
                 is_pulled: transmits[i].is_pulled(),
+                counts_received: transmits[i].counts_received(),
                 is_shut: is_shut[i],
             });
         }
@@ -326,9 +327,8 @@ impl SimMac {
         };
         pool.hold(id, session.number(), report);
         let receiver = self.sessions[session.index()].receiver;
-        let transmit = &mut self.transmits[from.index()];
-        transmit.enqueue(now, ac, receiver, id, pool, &mut self.drops);
-        if transmit.is_pulled() {
+        self.transmits[from.index()].enqueue(now, ac, receiver, id, pool, &mut self.drops);
+        if self.radios[from.index()].is_pulled {
             self.schedule(from, ac, session);
         }
         self.book_drops(now, pool, out);

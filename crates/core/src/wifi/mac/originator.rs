@@ -150,6 +150,13 @@ impl Session {
         self.bar || !self.again.is_empty() || !self.fresh.is_empty()
     }
 
+    /// A fresh MPDU goes into a PPDU.
+    pub(in crate::wifi) fn number(&mut self, mut mpdu: Mpdu) -> Mpdu {
+        mpdu.sn = self.next_sn;
+        self.next_sn = self.next_sn.forward(1);
+        mpdu
+    }
+
     /// Puts back what is to be sent again. `failed` is in order; both lie within one window.
     pub(in crate::wifi) fn put_back(&mut self, failed: &[Mpdu]) {
         for &mpdu in failed {

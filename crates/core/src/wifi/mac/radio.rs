@@ -57,6 +57,8 @@ pub(in crate::wifi) struct Radio {
     /// Its driver takes frames out of the queues above it, and each time rate control is asked (`ieee80211_tx_dequeue` in `tx.c` of
     /// Linux 6.12).
     pub is_pulled: bool,
+    /// What it receives is airtime for the queues above it, too.
+    pub counts_received: bool,
     /// Frames that its driver has no longer count for their connection.
     pub orphans: bool,
     /// A station without association: what it has waits.
@@ -95,7 +97,7 @@ impl Radio {
         id: SessionId,
         session: &mut Session,
         mut choose: impl FnMut(bool) -> RateSeries,
-        mut fetch: impl FnMut(&mut Session) -> bool,
+        mut fetch: impl FnMut(Receiver) -> Option<Mpdu>,
         mut mpdus: Vec<Mpdu>,
     ) -> Option<Ppdu> {
         mpdus.clear();
@@ -124,14 +126,18 @@ impl Radio {
         let is_asked_by_frame = aggregates && self.is_pulled;
         let mut asks = is_asked_by_frame;
         let mut pull = |session: &mut Session, choose: &mut dyn FnMut(bool) -> RateSeries| {
-            let is_there = fetch(session);
-            if is_there && std::mem::take(&mut asks) {
+            let next = fetch(session.receiver)?;
+            if std::mem::take(&mut asks) {
                 session.sample = Some(choose(false)).filter(RateSeries::is_sample);
             }
-            is_there
+            Some(next)
         };
         let was_empty = session.fresh.is_empty();
-        let has_fresh = room > 0 && (!was_empty || pull(session, &mut choose));
+        if was_empty && room > 0 {
+            let next = pull(session, &mut choose);
+            session.fresh.extend(next);
+        }
+        let has_fresh = room > 0 && !session.fresh.is_empty();
         // What has just been pulled comes after all that was there.
         let is_new = was_empty && !session.again.is_empty();
         if !has_fresh && session.again.is_empty() {
@@ -149,11 +155,13 @@ impl Radio {
         };
         let mut psdu_bytes = 0;
         if aggregates && series.is_sample() && !only_again {
-            let mpdu = self.take_fresh(session);
-            mpdus.push(mpdu);
+            if let Some(next) = session.fresh.pop_front() {
+                mpdus.push(session.number(next));
+            }
             // ath9k looks at the next frame before it knows that there is no room for one, and keeps it (`ath_tx_form_aggr` in `xmit.c`).
             if is_asked_by_frame && room > 1 && session.fresh.is_empty() && session.again.is_empty() {
-                pull(session, &mut choose);
+                let next = pull(session, &mut choose);
+                session.fresh.extend(next);
             }
         } else {
             let (most, bytes) = if aggregates {
@@ -175,14 +183,16 @@ impl Radio {
                 mpdus.extend(session.again.pop_front());
             }
             while mpdus.len() < most && room > 0 && session.again.is_empty() {
+                let kept = session.fresh.pop_front();
+                let Some(next) = kept.or_else(|| pull(session, &mut choose)) else { break };
                 // One that tests a rate goes alone, after this A-MPDU.
-                if (session.fresh.is_empty() && !pull(session, &mut choose)) || session.sample.is_some() {
+                let Some(longer) = fits(psdu_bytes, &next).filter(|_| session.sample.is_none()) else {
+                    session.fresh.push_front(next);
                     break;
-                }
-                let Some(longer) = session.fresh.front().and_then(|next| fits(psdu_bytes, next)) else { break };
+                };
                 psdu_bytes = longer;
                 room -= 1;
-                mpdus.push(self.take_fresh(session));
+                mpdus.push(session.number(next));
             }
         }
         if let [single] = mpdus[..] {
@@ -217,13 +227,6 @@ impl Radio {
             // [IEEE80211-10.23.2.9-1]
             txop => limit.min(txop.saturating_sub(self.timing.sifs + self.timing.block_ack(mode))),
         }
-    }
-
-    fn take_fresh(&self, session: &mut Session) -> Mpdu {
-        let mut mpdu = session.fresh.pop_front().expect("the caller has seen it");
-        mpdu.sn = session.next_sn;
-        session.next_sn = session.next_sn.forward(1);
-        mpdu
     }
 }
 
@@ -337,11 +340,10 @@ mod tests {
                 let series = RateSeries::of(Stage { mode, tries: 2, rts: false });
                 if !only_again && self.tests.contains(&newest.get()) { series.sampling() } else { series }
             };
-            let fetch = |session: &mut Session| {
-                let Some(number) = self.waiting.pop_front() else { return false };
+            let fetch = |_| {
+                let number = self.waiting.pop_front()?;
                 newest.set(number);
-                session.fresh.push_back(Rig::frame(number));
-                true
+                Some(Rig::frame(number))
             };
             let Some(ppdu) = radio.form(Ac::Be, self.id, session, choose, fetch, Vec::new()) else {
                 return "nothing".into();

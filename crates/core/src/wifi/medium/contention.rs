@@ -83,7 +83,8 @@ pub(super) struct Contention {
     kinds: Vec<Kind>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
-    /// Where it is shared: whether the radio's backoffs are in the queues. Then no instants are known of them by themselves.
+    /// Where it is shared: whether the radio's backoffs are in the queues. Then no instants are known of them by themselves. One that has
+    /// its own medium stays there while the queues stand: who answers has mostly come back when they go on.
     is_queued: Vec<bool>,
     /// Radios with something pending that sense what is shared and are not in the queues: each is stopped and started by itself.
     loose: Set,
@@ -222,8 +223,12 @@ impl Contention {
         &mut self.carrier[r]
     }
 
+    /// While the queues stand its backoffs may stay there: see [`Self::is_queued`].
+    #[inline(never)]
     fn leave_shared(&mut self, r: usize) {
-        self.take_out(r);
+        if self.queues_start != NEVER {
+            self.take_out(r);
+        }
         self.is_apart[r] = true;
         self.loose.remove(r);
         self.carrier[r] = self.shared;
@@ -326,7 +331,8 @@ impl Contention {
         let r = radio.index();
         self.take_out(r);
         let mut winner = None;
-        for ac in Ac::ALL.into_iter().rev() {
+        let pending = self.pending[r];
+        for ac in Ac::ALL.into_iter().rev().filter(|ac| pending & 1 << ac.index() != 0) {
             let a = &mut self.access[r][ac.index()];
             if a.ready_at > now || !a.has_frame {
                 continue;
@@ -403,9 +409,11 @@ impl Contention {
     ) {
         let stays = if self.is_one_cell && follows != NEVER { follows + self.sensing } else { NEVER };
         let t = transmitter.index();
-        if receiver.index() < self.ready.len() {
+        // Others make of what nobody can decode what it does.
+        if receiver.index() < self.ready.len() && self.shared.clean {
             self.set_apart(receiver.index());
         }
+        let is_shared_idle = self.shares && self.shared.hear_end(now, nav_end, false, is_decoded);
         let hears = if self.shares { &mut self.apart } else { &mut self.hears[t] };
         let hears = std::mem::take(hears);
         for &h in hears.iter().filter(|&&h| h != transmitter) {
@@ -413,7 +421,8 @@ impl Contention {
             let h = h.index();
             let carrier = &mut self.carrier[h];
             let is_idle = carrier.hear_end(now, nav_end, is_receiver, is_decoded);
-            if is_idle && !carrier.engaged && self.pending[h] != 0 && carrier.nav < stays {
+            let rejoins = is_shared_idle && carrier.is_as(&self.shared);
+            if is_idle && !carrier.engaged && self.pending[h] != 0 && carrier.nav < stays && !rejoins {
                 self.thaw(h);
             }
         }
@@ -422,7 +431,8 @@ impl Contention {
         if carrier.sensed == 0 {
             carrier.idle_since = now;
             carrier.extra = Span::ZERO;
-            if !carrier.engaged {
+            let rejoins = is_shared_idle && carrier.is_as(&self.shared);
+            if !carrier.engaged && !rejoins {
                 self.thaw(t);
             }
         }
@@ -431,29 +441,34 @@ impl Contention {
             return;
         }
         self.apart = hears;
-        if !self.shared.hear_end(now, nav_end, false, is_decoded) {
+        if !is_shared_idle {
             return;
         }
-        if self.shared.nav < stays {
-            self.start_shared();
-        }
+        let starts = self.shared.nav < stays;
         let mut apart = std::mem::take(&mut self.apart);
         apart.retain(|r| {
             let r = r.index();
             let stays = !self.carrier[r].is_as(&self.shared);
             if !stays {
                 self.join(r);
+            } else if starts {
+                self.take_out(r);
             }
             stays
         });
         self.apart = apart;
+        if starts {
+            self.start_shared();
+        }
     }
 
     /// A radio whose backoffs all stand, and which senses what the others sense, is one of them again. False if it does not.
     fn rejoins(&mut self, r: usize) -> bool {
         let rejoins = self.shares && self.shared.sensed == 0 && self.carrier[r].is_as(&self.shared);
         if rejoins {
-            self.apart.retain(|&other| other != RadioId::at(r));
+            if let Some(at) = self.apart.iter().position(|&other| other == RadioId::at(r)) {
+                self.apart.swap_remove(at);
+            }
             self.join(r);
         }
         rejoins
@@ -462,7 +477,7 @@ impl Contention {
     /// From now on a radio has no medium of its own.
     fn join(&mut self, r: usize) {
         self.is_apart[r] = false;
-        if self.pending[r] != 0 {
+        if self.pending[r] != 0 && !self.is_queued[r] {
             self.loose.put(r, true);
             self.put_in(r);
         }
@@ -523,7 +538,8 @@ impl Contention {
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
     #[inline]
     fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
-        if self.pending[r] == 0 {
+        // In the queues they stand already.
+        if self.pending[r] == 0 || self.is_queued[r] {
             return self.set_ready(r, NEVER);
         }
         let engaged = self.sensed_by(r).engaged;
@@ -571,6 +587,7 @@ impl Contention {
 
     /// The medium has become idle: slots become instants.
     fn thaw(&mut self, r: usize) {
+        self.take_out(r);
         let carrier = *self.sensed_by(r);
         self.thaw_as::<false>(r, &carrier);
     }

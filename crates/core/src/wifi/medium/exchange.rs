@@ -296,13 +296,13 @@ impl Medium {
                 // [IEEE80211-10.3.2.4-3]
                 let nav = now + sifs * 2 + cts + if answers { Span::ZERO } else { data_is_late };
                 let follows = if answers { now + sifs } else { NEVER };
-                self.contention.on_end(from, now, nav, to, decoded, follows);
                 if answers {
                     self.contention.engage(to, true, now);
                     self.wait(i, Stage::BeforeCts, now + sifs);
                 } else {
                     self.wait(i, Stage::Overdue, now + timeout);
                 }
+                self.contention.on_end(from, now, nav, to, decoded, follows);
             }
             Stage::BeforeCts => {
                 let cts = timing.cts(x.mode);
@@ -313,8 +313,8 @@ impl Medium {
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 let follows = if decoded { now + sifs } else { NEVER };
-                self.contention.on_end(to, now, now + sifs + data + answer, from, decoded, follows);
                 self.contention.engage(to, false, now);
+                self.contention.on_end(to, now, now + sifs + data + answer, from, decoded, follows);
                 if decoded {
                     self.wait(i, Stage::BeforeData, now + sifs);
                 } else {
@@ -336,21 +336,24 @@ impl Medium {
                 self.exchanges[i].at = self.next_end(i);
             }
             Stage::Data => {
-                let timeout = timing.ack_timeout(x.mode);
                 let answered = if x.plan.is_group() {
                     self.group_arrives(now, i, mac)
                 } else {
                     self.data_arrives(now, i, usize::MAX, mac)
                 };
-                let follows = if answered && !answer.is_zero() { now + sifs } else { NEVER };
-                self.contention.on_end(from, now, now + answer, to, answered, follows);
-                if answer.is_zero() {
-                    self.complete(now, i, answered, mac);
-                } else if answered {
+                let responds = answered && !answer.is_zero();
+                if responds {
                     self.contention.engage(to, true, now);
+                }
+                let follows = if responds { now + sifs } else { NEVER };
+                self.contention.on_end(from, now, now + answer, to, answered, follows);
+                if responds {
                     // [IEEE80211-10.3.2.3-1]
                     self.wait(i, Stage::BeforeResponse, now + sifs);
+                } else if answer.is_zero() {
+                    self.complete(now, i, answered, mac);
                 } else {
+                    let timeout = self.radios[from.index()].timing.ack_timeout(self.exchanges[i].mode);
                     self.wait(i, Stage::Overdue, now + timeout);
                 }
             }
@@ -363,8 +366,8 @@ impl Medium {
                 let decoded = self.control_arrives(now, i, mode, bytes);
                 let kind = if is_ack { FrameKind::Ack } else { FrameKind::BlockAck };
                 self.tell_control(now, i, kind, mode, decoded, mac);
-                self.contention.on_end(to, now, now, from, decoded, NEVER);
                 self.contention.engage(to, false, now);
+                self.contention.on_end(to, now, now, from, decoded, NEVER);
                 self.complete(now, i, decoded, mac);
             }
             Stage::Overdue => self.complete(now, i, false, mac),

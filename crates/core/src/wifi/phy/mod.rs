@@ -12,7 +12,7 @@ pub mod wavelan;
 
 pub use errors::{Decoding, ErrorConfig, ErrorModel};
 pub use mobility::{Motion, Track};
-pub use mode::{CodeRate, Format, Mode, ModeName, Modulation, Width};
+pub use mode::{CodeRate, Format, Mode, Modulation, Width};
 pub use signal::{
     BitErrorsConfig, BurstConfig, Distance, ErrorRateConfig, Interpolation, PathLossConfig, PerfectConfig, Quality,
     RateTable, ShadowingConfig, Signal, SignalConfig, SignalRules, SnrConfig, TraceConfig,

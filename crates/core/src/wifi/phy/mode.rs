@@ -14,6 +14,7 @@
 //! are left out. VHT leaves out the combinations that clause 21.5 does not define.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::convert::{count8, count16, saturate8, saturate16, saturate32};
 use crate::units::{DataRate, Span};
@@ -420,32 +421,23 @@ impl Mode {
             Format::Vht => 1_048_575,
         }
     }
-    /// Its name, as tables have it.
-    pub fn name(self) -> ModeName {
-        ModeName(self)
+    /// Its name, as people write it: `11 Mbit/s`, `MCS 7 20 MHz`, `MCS 15 40 MHz SGI`, for VHT with its streams `MCS 9 2SS 80 MHz`.
+    pub fn name(self) -> &'static str {
+        // Each sample of a link has one.
+        static NAMES: [OnceLock<String>; Mode::COUNT] = [const { OnceLock::new() }; Mode::COUNT];
+        NAMES[self.index()].get_or_init(|| {
+            let row = self.row();
+            let (mcs, streams, mhz) = (row.mcs, row.streams, row.width.mhz());
+            let gi = if row.short_gi { " SGI" } else { "" };
+            match row.format {
+                Format::Dsss | Format::Ofdm => format!("{} Mbit/s", f64::from(row.rate_bps) / 1e6),
+                Format::Ht => format!("MCS {mcs} {mhz} MHz{gi}"),
+                Format::Vht => format!("MCS {mcs} {streams}SS {mhz} MHz{gi}"),
+            }
+        })
     }
 }
 
-/// A mode as people write it: `11 Mbit/s`, `MCS 7 20 MHz`, `MCS 15 40 MHz SGI`, for VHT with its streams `MCS 9 2SS 80 MHz`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ModeName(Mode);
-
-impl fmt::Display for ModeName {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let row = self.0.row();
-        match row.format {
-            Format::Dsss | Format::Ofdm => return write!(f, "{} Mbit/s", f64::from(row.rate_bps) / 1e6),
-            Format::Ht => write!(f, "MCS {} {} MHz", row.mcs, row.width.mhz())?,
-            Format::Vht => write!(f, "MCS {} {}SS {} MHz", row.mcs, row.streams, row.width.mhz())?,
-        }
-        if row.short_gi { f.write_str(" SGI") } else { Ok(()) }
-    }
-}
-impl fmt::Debug for ModeName {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 impl fmt::Debug for Mode {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "Mode({})", self.name())
@@ -553,7 +545,7 @@ mod tests {
             (ht(15, Width::Mhz40, true), "MCS 15 40 MHz SGI"),
             (vht(9, 2, Width::Mhz80, false), "MCS 9 2SS 80 MHz"),
         ] {
-            assert_eq!(mode.name().to_string(), name);
+            assert_eq!(mode.name(), name);
         }
     }
 }

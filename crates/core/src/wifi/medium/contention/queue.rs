@@ -144,7 +144,7 @@ impl Contention {
                 ready = ready.min(a.ready_at);
             }
         }
-        self.loose.put(r, self.pending[r] != 0);
+        self.loose.put(r, self.pending[r] != 0 && !self.is_apart[r]);
         self.set_ready(r, ready);
     }
 

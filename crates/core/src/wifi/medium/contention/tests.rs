@@ -375,13 +375,15 @@ fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: Ra
         c.finish(also, other, at(done), true, true);
         return done;
     }
-    c.on_end(from, at(now + data), at(done), to, is_answered, if is_answered { at(follows) } else { NEVER });
     if is_answered {
         c.engage(to, true, at(now + data));
+    }
+    c.on_end(from, at(now + data), at(done), to, is_answered, if is_answered { at(follows) } else { NEVER });
+    if is_answered {
         c.on_frame(late, Ac::Vo, at(now + data + 3_000));
         c.on_begin(to, at(follows));
-        c.on_end(to, at(done), at(done), from, true, NEVER);
         c.engage(to, false, at(done));
+        c.on_end(to, at(done), at(done), from, true, NEVER);
     }
     c.finish(from, ac, at(done), !is_answered, more);
     done

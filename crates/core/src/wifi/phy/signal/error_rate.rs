@@ -170,8 +170,7 @@ fn known_modes(phy: &PhyConfig) -> Vec<Mode> {
 
 /// Whether `key` names the mode: as its name or the beginning of it up to a space, or as its rate unless HT or VHT.
 fn is_named(mode: Mode, key: &str) -> bool {
-    let name = mode.name().to_string();
-    let begins = name.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    let begins = mode.name().strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     if mode.is_ht_or_later() { begins && !key.is_empty() } else { key.parse::<DataRate>() == Ok(mode.rate()) }
 }
 
