@@ -74,6 +74,8 @@ lint: $(BUILD) $(DEV) ## Formatting, lints and types
 	cargo fmt --all --check
 	git ls-files -z '*.rs' | xargs -0 rustfmt --check --edition 2024
 	cargo clippy --workspace --all-targets -- -D warnings
+	@if cargo +1.85.0 --version >/dev/null 2>&1; then cargo +1.85.0 check --workspace --all-targets --target-dir target/oldest; \
+	else echo 'skipped: a build with the oldest compiler, Rust 1.85 (rustup toolchain install 1.85.0 --profile minimal)'; fi
 	@if tools/host.sh have; then tools/host.sh lint; else echo 'skipped: airtcp-host with BPF'; fi
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; else echo 'skipped: cargo-deny is not installed'; fi
 	$(BIN)/ruff check

@@ -171,9 +171,7 @@ impl Analyzer {
         self.counts.options_cut += u64::from(p.options.cut);
         self.close_silent();
         let mut place = self.open.find(p);
-        if let Some(old) = place
-            && self.open.get(old).is_some_and(|c| c.is_followed_by(p))
-        {
+        if let Some(old) = place.filter(|&old| self.open.get(old).is_some_and(|c| c.is_followed_by(p))) {
             self.end(|open| open.remove(old));
             place = None;
         }

@@ -50,10 +50,10 @@ impl Loop {
 
     /// A packet passes that this end sent.
     fn back(&mut self, now: Time, p: &Segment) {
-        if p.has(TcpFlags::ACK)
-            && let Some(sent) = self.syn.take()
-        {
-            self.sample(now.since(sent));
+        if p.has(TcpFlags::ACK) {
+            if let Some(sent) = self.syn.take() {
+                self.sample(now.since(sent));
+            }
         }
         let Some((_, echo)) = p.options.timestamps else { return };
         while let Some(&(value, passed)) = self.on_their_way.front() {

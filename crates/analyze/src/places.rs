@@ -55,9 +55,7 @@ impl Places {
     pub(crate) fn read(&mut self) -> Result<Option<Next<'_>>, Broken> {
         let mut first: Option<(UnixTime, usize)> = None;
         for i in 0..self.places.len() {
-            if let Some(time) = self.peek(i)?
-                && first.is_none_or(|(least, _)| time < least)
-            {
+            if let Some(time) = self.peek(i)?.filter(|&time| first.is_none_or(|(least, _)| time < least)) {
                 first = Some((time, i));
             }
         }

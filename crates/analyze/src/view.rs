@@ -137,8 +137,10 @@ impl View {
             return;
         }
         self.coming.push_back(Coming { at: *at, segment: *p });
-        while let Some(first) = self.coming.front()
-            && (self.coming.len() > at.limits.segments || first.at.seen + at.turn + LATEST < at.seen)
+        while self
+            .coming
+            .front()
+            .is_some_and(|first| self.coming.len() > at.limits.segments || first.at.seen + at.turn + LATEST < at.seen)
         {
             self.hear(at.seen, flow);
         }

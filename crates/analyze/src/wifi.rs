@@ -227,10 +227,10 @@ impl Air {
         self.extend_ppdu(now, place, &tap, wire_bytes, is_data.then_some(f.number));
         if f.kind == kind::BLOCK_ACK && !tap.bad_fcs {
             self.on_block_ack(&f, bytes, tap.has_fcs);
-        } else if f.kind == kind::ACK
-            && let Some((pair, _)) = self.sent.take_if(|(pair, _)| self.pairs[*pair].from == f.to)
-        {
-            self.pairs[pair].acked += 1;
+        } else if f.kind == kind::ACK {
+            if let Some((pair, _)) = self.sent.take_if(|(pair, _)| self.pairs[*pair].from == f.to) {
+                self.pairs[pair].acked += 1;
+            }
         }
         if f.from.is_some() {
             self.exchange = Some((from, f.to));

@@ -60,9 +60,7 @@ impl Source {
                 at = end;
                 continue;
             }
-            if let Some((attribute, end)) = attribute(tokens, at)
-                && is_word(attribute.first(), "doc")
-            {
+            if let Some((_, end)) = attribute(tokens, at).filter(|(attribute, _)| is_word(attribute.first(), "doc")) {
                 at = end;
                 continue;
             }
@@ -114,9 +112,11 @@ impl Source {
     /// What an `include_str!` names. Silence would leave a file out, so what cannot be told is an error.
     fn include(&mut self, arguments: &[TokenTree]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
-        if let [TokenTree::Literal(literal), ..] = arguments
-            && let Some(name) = string(&literal.to_string())
-        {
+        let first = match arguments {
+            [TokenTree::Literal(literal), ..] => string(&literal.to_string()),
+            _ => None,
+        };
+        if let Some(name) = first {
             // Generated from the types, which count, and their doc comments, which do not.
             if !name.ends_with("/schema.json") {
                 self.included.push(folder.join(name));

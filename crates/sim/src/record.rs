@@ -257,6 +257,13 @@ impl Log {
     pub(crate) fn retransmissions(&self) -> usize {
         self.retransmissions.count()
     }
+    /// What is noted from now on belongs to this moment.
+    #[inline]
+    pub(crate) fn reach(&mut self, moment: Moment) {
+        if let Some(order) = &mut self.order {
+            order.reach(moment);
+        }
+    }
     /// The number by which [`Log::mark_needless`] will know the row.
     pub(crate) fn push_retransmission(&mut self, row: RetransmissionRow) -> u32 {
         if let Some(order) = &mut self.order {

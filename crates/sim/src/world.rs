@@ -354,10 +354,8 @@ impl World {
                     self.touch();
                 }
                 let entry = self.wires.pop();
-                if self.notes_moments
-                    && let Some(order) = &mut self.log.order
-                {
-                    order.reach(Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
+                if self.notes_moments {
+                    self.log.reach(Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
                 }
                 if entry.depth > 0 {
                     self.count_wait(&entry);
@@ -387,11 +385,9 @@ impl World {
     #[inline]
     fn reach(&mut self, deadline: Time, component: Component) {
         self.now = deadline;
-        if self.notes_moments
-            && let Some(order) = &mut self.log.order
-        {
+        if self.notes_moments {
             let rank = u64::from(self.components.whole(component));
-            order.reach(Moment { time: deadline, is_deadline: true, rank });
+            self.log.reach(Moment { time: deadline, is_deadline: true, rank });
         }
     }
 
@@ -742,11 +738,8 @@ impl World {
             flow.dropped_at_queues += 1;
             flow.ends.on_drop(&packet);
         }
-        if let Some(queue) = &flow.first_queue
-            && queue.link == link
-            && !packet.is_reverse()
-            && packet.len > 0
-        {
+        let is_data = !packet.is_reverse() && packet.len > 0;
+        if let Some(queue) = flow.first_queue.as_ref().filter(|queue| queue.link == link && is_data) {
             match queue.told(reason, packet.flow == self.entering) {
                 Some(Told::Refused) => self.refused.push(packet),
                 Some(Told::Congested) => self.congested.push(packet.flow),
@@ -796,5 +789,7 @@ fn typical_packet(spec: &RunSpec) -> u32 {
     spec.flows.iter().map(|f| u32::from(f.traffic.packet_bytes())).max().unwrap_or(1500)
 }
 
-const fn assert_send<T: Send>() {}
-const _: () = assert_send::<World>();
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<World>();
+};

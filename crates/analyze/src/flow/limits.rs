@@ -182,9 +182,8 @@ impl Limits {
         let Some(from) = self.until.filter(|&from| from < to) else { return };
         self.until = Some(to);
         self.spent[limit as usize] += to.since(from);
-        if let Some(last) = self.bands.last_mut()
-            && (last.limit == limit || to.since(from) < self.least_band)
-        {
+        let goes_on = |last: &&mut Band| last.limit == limit || to.since(from) < self.least_band;
+        if let Some(last) = self.bands.last_mut().filter(goes_on) {
             last.to = to;
             return;
         }

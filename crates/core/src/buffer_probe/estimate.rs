@@ -329,9 +329,7 @@ impl Fit {
         lost_before.fill(0);
         let (mut held, mut gone, mut cost) = (0u32, 0, 0);
         for (n, came) in self.came.iter().enumerate() {
-            while let Some(&(left, number)) = self.departures.get(gone)
-                && left <= came + constant
-            {
+            while let Some(&(_, number)) = self.departures.get(gone).filter(|(left, _)| *left <= came + constant) {
                 held = held.saturating_sub(1 + lost_before[number as usize]);
                 gone += 1;
             }

@@ -126,9 +126,7 @@ impl Flow {
                     self.phase = Phase::Correction { since: now, low_since: None };
                 } else if reported && ratio.is_some_and(|r| r >= config.shared_at) {
                     self.phase = Phase::Shared { renewed: now };
-                } else if let Phase::Shared { renewed } = self.phase
-                    && now.since(renewed) >= config.shared_for
-                {
+                } else if matches!(self.phase, Phase::Shared { renewed } if now.since(renewed) >= config.shared_for) {
                     self.phase = Phase::Free;
                 }
             }

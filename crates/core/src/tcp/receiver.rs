@@ -502,11 +502,10 @@ impl Receiver {
     /// A full segment's echo of a timestamp that no other has had (`tcp_rcv_rtt_measure_ts`).
     #[inline]
     fn measure_round_trip(&mut self, now: Time, p: &Packet) {
-        if self.compression.is_new_echo(p.ts_ecr)
-            && u32::from(p.len) >= self.config.mss()
-            && let Some(rtt) = self.echoed_rtt(now, p)
-        {
-            self.compression.on_echo(rtt);
+        if self.compression.is_new_echo(p.ts_ecr) && u32::from(p.len) >= self.config.mss() {
+            if let Some(rtt) = self.echoed_rtt(now, p) {
+                self.compression.on_echo(rtt);
+            }
         }
     }
 
@@ -606,9 +605,7 @@ impl Receiver {
         }
         let window = self.right_edge.saturating_sub(self.rcv_nxt);
         self.window_update_at = Time::NEVER;
-        if window < step
-            && let Some(rate) = self.read_rate
-        {
+        if let Some(rate) = self.read_rate.filter(|_| window < step) {
             // Tell the sender once the application has read enough to open the window again.
             let wanted = (self.right_edge + step).saturating_sub(edge);
             self.window_update_at = now + rate.time_for(wanted.max(1));
@@ -648,11 +645,10 @@ impl Receiver {
     /// since 6.17).
     fn make_room_above(&mut self) {
         let most = self.config.receive_buffer_max.get();
-        if self.config.receive_window_in_steps
-            && self.buffer < most
-            && let Some(end) = self.out_of_order.end()
-        {
-            self.buffer = self.buffer.max(self.sizing.with_data_above(end - self.rcv_nxt).min(most));
+        if self.config.receive_window_in_steps && self.buffer < most {
+            if let Some(end) = self.out_of_order.end() {
+                self.buffer = self.buffer.max(self.sizing.with_data_above(end - self.rcv_nxt).min(most));
+            }
         }
     }
 

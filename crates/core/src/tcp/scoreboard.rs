@@ -402,11 +402,8 @@ impl Scoreboard {
         let mut newly = 0;
         while let Some(&(start, number)) = self.retransmissions.front() {
             let i = self.index_of(start);
-            if let Some(segment) = self.segments.get_mut(i)
-                && segment.has(SegFlags::RETRANSMITTED)
-                && segment.number == number
-                && segment.start <= start
-            {
+            let is_it = |s: &&mut Segment| s.has(SegFlags::RETRANSMITTED) && s.number == number && s.start <= start;
+            if let Some(segment) = self.segments.get_mut(i).filter(is_it) {
                 if !is_lost(segment) {
                     break;
                 }

@@ -78,7 +78,7 @@ impl Port for Hosts {
         Some(packet.len())
     }
     fn has_more(&self, host: usize) -> bool {
-        self.together > 0 && !self.sends[host].len().is_multiple_of(self.together)
+        self.together > 0 && self.sends[host].len() % self.together != 0
     }
     fn write(&mut self, host: usize, packet: &[u8]) -> bool {
         self.received[host].push(packet.to_vec());

@@ -228,10 +228,10 @@ impl Sender {
                 }
                 *lost_again += board.mark_lost_retransmissions(|s| is_lost(&Hole { retransmitted: true, ..of(s) }));
             }
-        } else if (self.acks.duplicates > 0 || self.acks.looks_now && self.path.state != CaState::Loss)
-            && self.may_begin_recovery()
-            && let Some(first) = self.board.front()
-        {
+        } else if let Some(first) = self.board.front().filter(|_| {
+            (self.acks.duplicates > 0 || self.acks.looks_now && self.path.state != CaState::Loss)
+                && self.may_begin_recovery()
+        }) {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its retransmissions.
             // [RFC6582-3.2-2b]
             let guards = self.config.recover_guard && !self.acks.looks_now;

@@ -288,7 +288,7 @@ fn needless_retransmissions_are_taken_back_and_reordering_is_learnt() {
         pair.rate = Some(DataRate::from_mbps(10));
         pair.data_fate = Box::new(move |n, _| match n {
             300 if learns => Fate::Delay(Span::from_us(2_500)),
-            350.. if n.is_multiple_of(50) => Fate::Delay(Span::from_ms(20)),
+            350.. if n % 50 == 0 => Fate::Delay(Span::from_ms(20)),
             _ => Fate::Pass,
         });
         let mut pair = pair.start(u64::MAX);

@@ -175,10 +175,8 @@ impl Radio {
                 let size = timing::subframe_bytes(self.framing.mpdu_bytes(u32::from(next.size)));
                 (psdu_bytes == 0 || psdu_bytes + size <= bytes).then_some(psdu_bytes + size)
             };
-            while mpdus.len() < most
-                && let Some(next) = session.again.front()
-                && let Some(longer) = fits(psdu_bytes, next)
-            {
+            while let Some(next) = session.again.front().filter(|_| mpdus.len() < most) {
+                let Some(longer) = fits(psdu_bytes, next) else { break };
                 psdu_bytes = longer;
                 mpdus.extend(session.again.pop_front());
             }

@@ -24,12 +24,12 @@ fn tidy(schema: &mut Json) {
     match schema {
         Json::Array(items) => items.iter_mut().for_each(tidy),
         Json::Object(map) => {
-            if let Some(kind) = map.get_mut("type")
-                && let Json::Array(types) = kind
-            {
-                types.retain(|t| t != "null");
-                if let [only] = types.as_mut_slice() {
-                    *kind = only.take();
+            if let Some(kind) = map.get_mut("type") {
+                if let Json::Array(types) = kind {
+                    types.retain(|t| t != "null");
+                    if let [only] = types.as_mut_slice() {
+                        *kind = only.take();
+                    }
                 }
             }
             if let Some(Json::Array(choices)) = map.get_mut("anyOf") {
@@ -48,9 +48,7 @@ fn tidy(schema: &mut Json) {
                     map.remove("default");
                 }
             }
-            if let Some(Json::String(description)) = map.get_mut("description")
-                && description.contains('\n')
-            {
+            if let Some(Json::String(description)) = map.get_mut("description") {
                 let paragraphs: Vec<String> = description.split("\n\n").map(|p| p.replace('\n', " ")).collect();
                 *description = paragraphs.join("\n\n");
             }

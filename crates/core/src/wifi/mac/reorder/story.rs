@@ -124,8 +124,8 @@ impl Upload {
         let most = (self.rate.bytes_in(Span::from_ms(4)).get() / 1540).clamp(1, 32) as usize;
         while self.pending.len() < most
             && self.pending.first().is_none_or(|first| first.sn.distance_to(self.next_sn) < 64)
-            && let Some((packet, queued_at)) = self.queue.pop_front()
         {
+            let Some((packet, queued_at)) = self.queue.pop_front() else { break };
             self.pending.push(Pending { sn: self.next_sn, packet, queued_at });
             self.next_sn = self.next_sn.forward(1);
         }

@@ -433,9 +433,8 @@ impl Targeted {
     fn next_step(&mut self, best: Span) -> u16 {
         for _ in 0..self.groups.len() {
             self.steps.group = (self.steps.group + 1) % self.groups.len();
-            if let Some(rate) = self.slowest_below(self.steps.group, best)
-                && !Self::is_listed(&self.steps, rate)
-            {
+            let slowest = self.slowest_below(self.steps.group, best);
+            if let Some(rate) = slowest.filter(|&rate| !Self::is_listed(&self.steps, rate)) {
                 return rate;
             }
         }
