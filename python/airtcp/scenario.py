@@ -188,7 +188,7 @@ class TcpAv(Part):
     after_timeout: AfterTimeout | None = None
     """What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start
     leads back (`"one"`). With `"new_data"` it is the same as with `"floor"`, and what it lets leave is new data
-    where the timeout sends one segment (`timeout_sends_one`). So `airtcp host av` does. Default: `"floor"`.
+    where the timeout sends one segment (`timeout_sends_one`). So `airtcp host av` does. Default: `floor`.
     """
 
     base: CcConfig | None = None
@@ -201,7 +201,7 @@ class TcpAv(Part):
     """The same part from above; above 0. 1/4 for the same reason. Default: 0.25."""
 
     floor_rtt: FloorRtt | None = None
-    """Round-trip time in the least window after a loss. Default: `"smoothed"`."""
+    """Round-trip time in the least window after a loss. Default: `smoothed`."""
 
     name: Literal["tcp_av"] = field(default="tcp_av", init=False)
 
@@ -982,8 +982,9 @@ class Profile(Part):
 
     loss_window: int | None = None
     """Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    `tcp-av-handover` suspects of its phones. Such a sender repairs at once, and does not wait for the verdict of
-    `frto = "rfc4138"`, which sets the window itself.
+    `tcp-av-handover` suspects of its phones. Such a sender does not wait for the verdict of `frto = "rfc4138"`,
+    which sets the window itself. All that the window lets leaves at once where `timeout_sends_one = false`. The
+    Linux profiles have it on: there one segment leaves, and the rest after an ACK.
     """
 
     max_ack_delay: Span | None = None
@@ -2389,8 +2390,9 @@ class TcpOptions(Part):
 
     loss_window: int | None = None
     """Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    `tcp-av-handover` suspects of its phones. Such a sender repairs at once, and does not wait for the verdict of
-    `frto = "rfc4138"`, which sets the window itself.
+    `tcp-av-handover` suspects of its phones. Such a sender does not wait for the verdict of `frto = "rfc4138"`,
+    which sets the window itself. All that the window lets leaves at once where `timeout_sends_one = false`. The
+    Linux profiles have it on: there one segment leaves, and the rest after an ACK.
     """
 
     max_ack_delay: Span | None = None

@@ -283,8 +283,9 @@ options! {
     /// `singledup_`).
     limited_transmit_after_timeout: bool,
     /// Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    /// `tcp-av-handover` suspects of its phones. Such a sender repairs at once, and does not wait for the verdict of `frto = "rfc4138"`, which
-    /// sets the window itself.
+    /// `tcp-av-handover` suspects of its phones. Such a sender does not wait for the verdict of `frto = "rfc4138"`, which sets the window
+    /// itself. All that the window lets leaves at once where `timeout_sends_one = false`. The Linux profiles have it on: there one segment
+    /// leaves, and the rest after an ACK.
     loss_window: u32,
     /// A timeout sends one segment, and what else the window lets leave waits for an ACK (Linux: `tcp_retransmit_timer`,
     /// net/ipv4/tcp_timer.c). Off: all that leaves at once. A difference only where a timeout leaves more than one segment of the window.

@@ -67,11 +67,11 @@ pub struct TcpAvConfig {
     /// With `rtt_min = "window"`: length of the window, between once and twice this. 10s: BBR's window for the same quantity.
     /// Above zero.
     pub rtt_min_window: Span,
-    /// Round-trip time in the least window after a loss. Default: `"smoothed"`.
+    /// Round-trip time in the least window after a loss.
     pub floor_rtt: FloorRtt,
     /// What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start leads back (`"one"`). With
     /// `"new_data"` it is the same as with `"floor"`, and what it lets leave is new data where the timeout sends one segment
-    /// (`timeout_sends_one`). So `airtcp host av` does. Default: `"floor"`.
+    /// (`timeout_sends_one`). So `airtcp host av` does.
     pub after_timeout: AfterTimeout,
     /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
     pub above: Above,
