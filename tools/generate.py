@@ -463,23 +463,23 @@ def by_definition(schema: Schema) -> str:
     return f'{{"$defs":{{\n{definitions}\n}},\n{rest}}}\n'
 
 
-def without_descriptions(schema: Schema) -> Schema:
-    """As the page loads it: errors need no descriptions, and they are half of the schema."""
+def without_descriptions(schema: Schema, is_table_of_schemas: bool = False) -> Schema:
+    """Half of a schema is descriptions. In such a table "description" is the name of a key."""
 
-    def bare(value: Any, is_table_of_schemas: bool = False) -> Any:
+    def bare(key: str, value: object) -> object:
         if isinstance(value, list):
-            return [bare(entry) for entry in value]
+            return [bare("", entry) for entry in value]
         if not isinstance(value, dict):
             return value
-        return {
-            key: bare(entry, key in ("properties", "$defs") and not is_table_of_schemas)
-            for key, entry in value.items()
-            if key != "description" or is_table_of_schemas
-        }
+        return without_descriptions(value, key in ("properties", "$defs") and not is_table_of_schemas)
 
-    kept = {name: schema["$defs"][name] for name in QUANTITIES}
-    short: Schema = bare(schema)
-    return {**short, "$defs": short["$defs"] | kept}
+    return {key: bare(key, value) for key, value in schema.items() if key != "description" or is_table_of_schemas}
+
+
+def for_page(schema: Schema) -> Schema:
+    """As the page loads it: without the descriptions that no error names."""
+    short = without_descriptions(schema)
+    return {**short, "$defs": short["$defs"] | {name: schema["$defs"][name] for name in QUANTITIES}}
 
 
 def generated(core: ModuleType) -> dict[Path, str]:
@@ -502,7 +502,7 @@ def generated(core: ModuleType) -> dict[Path, str]:
         SWEEPS: page(SWEEPS),
         STUDIES: page(STUDIES),
         **clauses.generated(),
-        SCHEMA: by_definition(without_descriptions(schema)),
+        SCHEMA: by_definition(for_page(schema)),
         SCHEMA_OF_TYPES: by_definition(schema),
     }
 
