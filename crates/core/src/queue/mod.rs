@@ -74,6 +74,11 @@ pub struct Drops {
 }
 
 impl Drops {
+    /// Nothing has been dropped or marked.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dropped.is_empty() && self.marked.is_empty()
+    }
     /// Signals congestion on `id` without losing it, if its sender understands that (RFC 3168 section 5): an ECT packet
     /// gets CE and is recorded, one that already carries CE stays as it is. False: the packet is not ECN-capable, drop it.
     pub fn try_mark(&mut self, id: PacketId, pool: &mut Pool) -> bool {

@@ -63,6 +63,27 @@ impl World {
     /// What a channel has put out goes where it belongs.
     pub(super) fn take_from_air(&mut self, channel: ChannelId) {
         // What it delivers may enter the air again, and that call has its own outputs.
+        let mut delivered = std::mem::take(&mut self.air.out.delivered);
+        let mut released = std::mem::take(&mut self.air.out.released);
+        if !self.air.out.is_empty() {
+            self.take_rest_from_air(channel);
+        }
+        // Packets of an A-MPDU have waited long: what is known of them is loaded for all at a time, so that the loads overlap.
+        for (_, packet) in &delivered {
+            std::hint::black_box(self.place_of[packet.0 as usize].0);
+        }
+        for (_, packet) in delivered.drain(..) {
+            let place = self.place_of[packet.0 as usize].0;
+            let size = self.pool[packet].size;
+            self.enter(packet, place.next(), size);
+        }
+        self.released.append(&mut released);
+        (self.air.out.delivered, self.air.out.released) = (delivered, released);
+    }
+
+    /// What a channel has put out besides packets that arrived and were let go.
+    #[cold]
+    fn take_rest_from_air(&mut self, channel: ChannelId) {
         let mut out = std::mem::take(&mut self.air.out);
         for (own, packet, reason) in out.dropped.drain(..) {
             let link = self.air.world_link(channel, own);
@@ -83,16 +104,6 @@ impl World {
         for (pair, packet) in out.heard.drain(..) {
             self.hear(channel, pair, packet);
         }
-        // Packets of an A-MPDU have waited long: what is known of them is loaded for all at a time, so that the loads overlap.
-        for (_, packet) in &out.delivered {
-            std::hint::black_box(self.place_of[packet.0 as usize].0);
-        }
-        for (_, packet) in out.delivered.drain(..) {
-            let place = self.place_of[packet.0 as usize].0;
-            let size = self.pool[packet].size;
-            self.enter(packet, place.next(), size);
-        }
-        self.released.append(&mut out.released);
         self.air.out = out;
     }
 

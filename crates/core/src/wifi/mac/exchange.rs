@@ -169,12 +169,11 @@ impl SimMac {
         let ended = first..first + fates.len();
         let mut heard = Span::ZERO;
         if counts_received {
-            let mut alone = (0, Span::ZERO);
             for (&bytes, _) in plan.mpdus[ended.clone()].iter().zip(fates).filter(|(_, fate)| **fate == Fate::Whole) {
-                if bytes != alone.0 {
-                    alone = (bytes, radio.timing.ppdu(mode, bytes));
+                if radio.alone.0 != (mode, bytes) {
+                    radio.alone = ((mode, bytes), radio.timing.ppdu(mode, bytes));
                 }
-                heard += alone.1;
+                heard += radio.alone.1;
             }
         }
         if tracing {

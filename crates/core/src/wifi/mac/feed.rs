@@ -62,10 +62,13 @@ impl SimMac {
     /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
     #[inline]
     pub(super) fn refill(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
-        let r = &self.radios[radio.index()];
-        if r.is_pulled {
-            return;
+        if !self.radios[radio.index()].is_pulled {
+            self.refill_driver(now, radio, ac, pool, out);
         }
+    }
+
+    fn refill_driver(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+        let r = &self.radios[radio.index()];
         let queue = &r.queues[ac.index()];
         if !r.is_shut && queue.driver_count < queue.driver_frames {
             self.move_down(now, radio, ac, pool, out);
@@ -119,7 +122,11 @@ impl SimMac {
     }
 
     /// A session has something to send.
+    #[inline]
     pub(super) fn schedule(&mut self, radio: RadioId, ac: Ac, id: SessionId) {
+        if self.sessions[id.index()].is_scheduled {
+            return;
+        }
         let queue = &mut self.radios[radio.index()].queues[ac.index()];
         queue.schedule(id, &mut self.sessions[id.index()], &self.transmits[radio.index()]);
     }
@@ -154,11 +161,12 @@ impl SimMac {
             };
             let (rate, drops) = (&mut link.rate, &mut self.drops);
             let mut fetched = 0;
-            let fetch = |receiver| {
-                let packet = transmit.fetch(now, ac, receiver, pool, drops)?;
+            let fetch = |receiver, to: &mut Vec<Mpdu>| {
+                let Some(packet) = transmit.fetch(now, ac, receiver, pool, drops) else { return false };
                 let held = pool.held(packet);
+                to.push(Mpdu::new(packet, held, held.reports, Span::ZERO));
                 fetched += 1;
-                Some(Mpdu::new(packet, held, held.reports, Span::ZERO))
+                true
             };
             let ppdu = r.form(ac, id, session, |only_again| rate.choose(now, only_again, snr), fetch, mpdus);
             let queue = &mut r.queues[ac.index()];

@@ -192,6 +192,8 @@ impl SimMac {
                 orphans: radio.transmit.orphans(),
                 framing: radio.framing(),
                 acks: radio.acks(),
+                alone: ((Mode::DSSS[0], 0), Span::ZERO),
+                most_bytes: None,
                 is_pulled: transmits[i].is_pulled(),
                 counts_received: transmits[i].counts_received(),
                 is_shut: is_shut[i],
@@ -370,8 +372,10 @@ impl SimMac {
     /// Books what a discipline has just dropped and marked.
     #[inline]
     pub(super) fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
-        let SimMac { drops, sessions, links, .. } = self;
-        Booking { now, drops, sessions, links, pool, out }.settle();
+        if !self.drops.is_empty() {
+            let SimMac { drops, sessions, links, .. } = self;
+            Booking { now, drops, sessions, links, pool, out }.book();
+        }
     }
 
     /// Holes that have stood for the timeout are passed over.
@@ -434,7 +438,7 @@ impl Booking<'_> {
     /// Mostly there is nothing to book.
     #[inline]
     pub(super) fn settle(self) {
-        if !self.drops.dropped.is_empty() || !self.drops.marked.is_empty() {
+        if !self.drops.is_empty() {
             self.book();
         }
     }

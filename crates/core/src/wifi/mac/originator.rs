@@ -150,11 +150,13 @@ impl Session {
         self.bar || !self.again.is_empty() || !self.fresh.is_empty()
     }
 
-    /// A fresh MPDU goes into a PPDU.
-    pub(in crate::wifi) fn number(&mut self, mut mpdu: Mpdu) -> Mpdu {
-        mpdu.sn = self.next_sn;
-        self.next_sn = self.next_sn.forward(1);
-        mpdu
+    /// The last of these is in a PPDU for the first time.
+    #[inline]
+    pub(in crate::wifi) fn number(&mut self, mpdus: &mut [Mpdu]) {
+        if let Some(mpdu) = mpdus.last_mut() {
+            mpdu.sn = self.next_sn;
+            self.next_sn = self.next_sn.forward(1);
+        }
     }
 
     /// Puts back what is to be sent again. `failed` is in order; both lie within one window.

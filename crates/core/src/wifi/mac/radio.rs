@@ -54,6 +54,10 @@ pub(in crate::wifi) struct Radio {
     pub framing: Framing,
     /// Its frames are acknowledged.
     pub acks: bool,
+    /// How long an MPDU of that mode and size takes alone: the last one that was asked for.
+    pub alone: ((Mode, u32), Span),
+    /// The bytes that a PPDU of a category in a mode may have: as last asked for.
+    pub most_bytes: Option<((Ac, Mode), u32)>,
     /// Its driver takes frames out of the queues above it, and each time rate control is asked (`ieee80211_tx_dequeue` in `tx.c` of
     /// Linux 6.12).
     pub is_pulled: bool,
@@ -90,14 +94,14 @@ impl Radio {
     }
 
     /// Forms what the session sends next; `None` if there is nothing after all. `choose` gives the series, told whether there are
-    /// retransmissions only. `fetch` looks for another fresh MPDU.
+    /// retransmissions only. `fetch` looks for another fresh MPDU and appends it.
     pub(in crate::wifi) fn form(
-        &self,
+        &mut self,
         ac: Ac,
         id: SessionId,
         session: &mut Session,
         mut choose: impl FnMut(bool) -> RateSeries,
-        mut fetch: impl FnMut(Receiver) -> Option<Mpdu>,
+        mut fetch: impl FnMut(Receiver, &mut Vec<Mpdu>) -> bool,
         mut mpdus: Vec<Mpdu>,
     ) -> Option<Ppdu> {
         mpdus.clear();
@@ -125,17 +129,16 @@ impl Radio {
         // a second sample is not due yet.
         let is_asked_by_frame = aggregates && self.is_pulled;
         let mut asks = is_asked_by_frame;
-        let mut pull = |session: &mut Session, choose: &mut dyn FnMut(bool) -> RateSeries| {
-            let next = fetch(session.receiver)?;
-            if std::mem::take(&mut asks) {
+        let mut pull = |session: &mut Session, choose: &mut dyn FnMut(bool) -> RateSeries, to: &mut Vec<Mpdu>| {
+            let is_there = fetch(session.receiver, to);
+            if is_there && std::mem::take(&mut asks) {
                 session.sample = Some(choose(false)).filter(RateSeries::is_sample);
             }
-            Some(next)
+            is_there
         };
         let was_empty = session.fresh.is_empty();
-        if was_empty && room > 0 {
-            let next = pull(session, &mut choose);
-            session.fresh.extend(next);
+        if was_empty && room > 0 && pull(session, &mut choose, &mut mpdus) {
+            session.fresh.extend(mpdus.pop());
         }
         let has_fresh = room > 0 && !session.fresh.is_empty();
         // What has just been pulled comes after all that was there.
@@ -155,18 +158,21 @@ impl Radio {
         };
         let mut psdu_bytes = 0;
         if aggregates && series.is_sample() && !only_again {
-            if let Some(next) = session.fresh.pop_front() {
-                mpdus.push(session.number(next));
-            }
+            mpdus.extend(session.fresh.pop_front());
+            session.number(&mut mpdus);
             // ath9k looks at the next frame before it knows that there is no room for one, and keeps it (`ath_tx_form_aggr` in `xmit.c`).
-            if is_asked_by_frame && room > 1 && session.fresh.is_empty() && session.again.is_empty() {
-                let next = pull(session, &mut choose);
-                session.fresh.extend(next);
+            let looks = is_asked_by_frame && room > 1 && session.fresh.is_empty() && session.again.is_empty();
+            if looks && pull(session, &mut choose, &mut mpdus) {
+                session.fresh.extend(mpdus.pop());
             }
         } else {
             let (most, bytes) = if aggregates {
                 let slowest = series.stages().iter().map(|s| s.mode).min_by_key(|m| m.rate()).expect("never empty");
-                let bytes = self.timing.psdu_bytes_within(slowest, self.longest(ac, slowest));
+                let bytes = match self.most_bytes {
+                    Some((of, bytes)) if of == (ac, slowest) => bytes,
+                    _ => self.timing.psdu_bytes_within(slowest, self.longest(ac, slowest)),
+                };
+                self.most_bytes = Some(((ac, slowest), bytes));
                 (usize::from(limits.max_frames), bytes.min(limits.max_bytes))
             } else {
                 (1, 0)
@@ -181,16 +187,21 @@ impl Radio {
                 mpdus.extend(session.again.pop_front());
             }
             while mpdus.len() < most && room > 0 && session.again.is_empty() {
-                let kept = session.fresh.pop_front();
-                let Some(next) = kept.or_else(|| pull(session, &mut choose)) else { break };
+                // What is pulled is made where it stays.
+                match session.fresh.pop_front() {
+                    Some(kept) => mpdus.push(kept),
+                    None if pull(session, &mut choose, &mut mpdus) => {}
+                    None => break,
+                }
                 // One that tests a rate goes alone, after this A-MPDU.
-                let Some(longer) = fits(psdu_bytes, &next).filter(|_| session.sample.is_none()) else {
-                    session.fresh.push_front(next);
+                let longer = mpdus.last().filter(|_| session.sample.is_none());
+                let Some(longer) = longer.and_then(|next| fits(psdu_bytes, next)) else {
+                    mpdus.pop().into_iter().for_each(|next| session.fresh.push_front(next));
                     break;
                 };
                 psdu_bytes = longer;
                 room -= 1;
-                mpdus.push(session.number(next));
+                session.number(&mut mpdus);
             }
         }
         if let [single] = mpdus[..] {
@@ -338,10 +349,11 @@ mod tests {
                 let series = RateSeries::of(Stage { mode, tries: 2, rts: false });
                 if !only_again && self.tests.contains(&newest.get()) { series.sampling() } else { series }
             };
-            let fetch = |_| {
-                let number = self.waiting.pop_front()?;
+            let fetch = |_, to: &mut Vec<Mpdu>| {
+                let Some(number) = self.waiting.pop_front() else { return false };
                 newest.set(number);
-                Some(Rig::frame(number))
+                to.push(Rig::frame(number));
+                true
             };
             let Some(ppdu) = radio.form(Ac::Be, self.id, session, choose, fetch, Vec::new()) else {
                 return "nothing".into();

@@ -536,7 +536,6 @@ impl Contention {
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
-    #[inline]
     fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
         // In the queues they stand already.
         if self.pending[r] == 0 || self.is_queued[r] {

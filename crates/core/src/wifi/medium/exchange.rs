@@ -140,42 +140,18 @@ impl Medium {
     fn plan(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> Option<usize> {
         let mut mpdus = self.spare.pop().unwrap_or_default();
         mpdus.clear();
-        let mut plan = Plan::new(radio, ac, mpdus);
-        if !mac.next(now, &mut self.signals, &mut plan) {
-            self.spare.push(plan.mpdus);
-            return None;
-        }
-        let timing = &self.radios[radio.index()].timing;
-        let mut mode = plan.mode;
-        let data;
-        if plan.is_bar() {
-            data = timing.bar(mode);
-            mode = timing.response_mode(mode);
-        } else {
-            data = timing.ppdu(mode, plan.psdu_bytes);
-        }
-        // [IEEE80211-10.25.6.3-1]
-        let response = match plan.payload {
-            Payload::Mpdu => timing.ack(mode),
-            Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(mode, plan.mpdus.len()),
-        };
-        // [IEEE80211-10.3.6-1]
-        let answer = if plan.is_answered() { timing.sifs + response } else { Span::ZERO };
-        let (to, way) = match plan.to {
-            To::Radio(to) => (to, self.signals.way(radio, to)),
-            To::Group => (radio, None),
-        };
         self.occupancy.count_to(now, self.exchanges.len());
+        // It is filled in where it stays.
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
-            to,
-            way,
-            mode,
-            data,
-            response,
-            answer,
-            response_mode: timing.response_mode(mode),
+            to: radio,
+            way: None,
+            mode: Mode::DSSS[0],
+            data: Span::ZERO,
+            response: Span::ZERO,
+            answer: Span::ZERO,
+            response_mode: Mode::DSSS[0],
             start: now,
             ppdu_start: now,
             data_start: now,
@@ -189,9 +165,37 @@ impl Medium {
             judged: 0,
             caught: None,
             snr_db: f32::NAN,
-            plan,
+            plan: Plan::new(radio, ac, mpdus),
         });
-        Some(self.exchanges.len() - 1)
+        let i = self.exchanges.len() - 1;
+        let x = &mut self.exchanges[i];
+        if !mac.next(now, &mut self.signals, &mut x.plan) {
+            self.spare.extend(self.exchanges.pop().map(|x| x.plan.mpdus));
+            return None;
+        }
+        let timing = &self.radios[radio.index()].timing;
+        let plan = &x.plan;
+        x.mode = plan.mode;
+        if plan.is_bar() {
+            x.data = timing.bar(plan.mode);
+            x.mode = timing.response_mode(plan.mode);
+        } else {
+            x.data = timing.ppdu(plan.mode, plan.psdu_bytes);
+        }
+        // [IEEE80211-10.25.6.3-1]
+        x.response = match plan.payload {
+            Payload::Mpdu => timing.ack(x.mode),
+            Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(x.mode, plan.mpdus.len()),
+        };
+        x.response_mode = timing.response_mode(x.mode);
+        // [IEEE80211-10.3.6-1]
+        if plan.is_answered() {
+            x.answer = timing.sifs + x.response;
+        }
+        if let To::Radio(to) = plan.to {
+            (x.to, x.way) = (to, self.signals.way(radio, to));
+        }
+        Some(i)
     }
 
     fn put_on_air(&mut self, now: Time, i: usize, stage: Stage, length: Span) {
@@ -518,7 +522,7 @@ impl Medium {
     /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
     fn complete(&mut self, now: Time, i: usize, answered: bool, mac: &mut impl Mac) {
         self.occupancy.count_to(now, self.exchanges.len());
-        let x = self.exchanges.remove(i);
+        let x = &self.exchanges[i];
         let outcome = Outcome {
             answered,
             is_data_sent: x.is_data_sent,
@@ -532,10 +536,16 @@ impl Medium {
             snr_db: x.snr_db,
         };
         mac.done(now, &mut self.signals, &x.plan, &outcome);
-        let (radio, ac) = (x.plan.from, x.plan.ac);
+        let (radio, ac, txop_end) = (x.plan.from, x.plan.ac, x.txop_end);
         let failed = !answered && (x.plan.is_answered() || !x.is_data_sent);
-        let goes_on = !failed && x.txop_end != NEVER && self.goes_on(now, radio, ac, x.txop_end, mac);
-        self.spare.push(x.plan.mpdus);
+        self.spare.push(std::mem::take(&mut self.exchanges[i].plan.mpdus));
+        // Mostly it is the only one, and nothing moves.
+        if i + 1 == self.exchanges.len() {
+            self.exchanges.truncate(i);
+        } else {
+            self.exchanges.remove(i);
+        }
+        let goes_on = !failed && txop_end != NEVER && self.goes_on(now, radio, ac, txop_end, mac);
         if !goes_on {
             self.contention.finish(radio, ac, now, failed, mac.has_frame(radio, ac));
         }

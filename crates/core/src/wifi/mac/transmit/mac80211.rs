@@ -415,14 +415,15 @@ impl TransmitPath for Mac80211 {
         let txqs = &mut self.categories[ac.index()].txqs;
         let quantum = self.config.airtime_quantum;
         let quantum_ns = signed64(quantum.as_ns());
-        let candidates = || (0..order.count()).filter(|&at| order.can_send(at));
+        let count = order.count();
+        let candidates = || (0..count).filter(|&at| order.can_send(at));
         let has_share = |txqs: &[Txq], at: usize| txqs[order.receiver(at).index()].deficit_ns >= 0;
-        let mut first = (0..order.count()).find(|&at| has_share(txqs, at) && order.can_send(at));
+        let mut first = (0..count).find(|&at| has_share(txqs, at) && order.can_send(at));
         if first.is_none() {
             // Round after round, until one of them has a share again.
             let rounds = |at: usize| -txqs[order.receiver(at).index()].deficit_ns.div_euclid(quantum_ns);
             let least = candidates().map(rounds).min()?;
-            for at in 0..order.count() {
+            for at in 0..count {
                 txqs[order.receiver(at).index()].is_in_order = true;
             }
             for txq in txqs.iter_mut() {

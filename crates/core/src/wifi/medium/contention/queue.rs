@@ -150,6 +150,9 @@ impl Contention {
 
     /// What is shared becomes busy. Who is due before it can sense the transmission goes on.
     pub(super) fn stop_shared(&mut self, now: Time, counted: &mut Counted) {
+        if self.queues_start == NEVER && self.loose.is_empty() {
+            return;
+        }
         loop {
             let (at, radio) = self.first_queued();
             if at > now + self.sensing {

@@ -20,6 +20,9 @@ impl Set {
     pub(super) fn remove(&mut self, r: usize) {
         self.put(r, false);
     }
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
     /// How many words it has.
     #[inline]
     pub(super) fn word_count(&self) -> usize {
