@@ -43,6 +43,7 @@ use rand::RngExt;
 use crate::path::{Hop, Next, Place};
 use crate::ring::Ring;
 use crate::spec::{LinkId, LinkSpec, RunSpec};
+use crate::timeline::GROUP;
 use crate::wires::{InFlight, Lane, MAX_LANES};
 
 /// Bytes up to which a packet counts as small: ACKs, with all options.
@@ -179,6 +180,8 @@ pub(crate) struct Links {
     pub cold: Vec<Cold>,
     pub queued: Vec<Queued>,
     has_fused: bool,
+    /// For packets that have waited at links that share lanes.
+    waited: Lane,
     seed: u64,
     /// What comes to links now are packets from other links and what they cause, before anything else of this instant. What
     /// timers cause comes after the departures of the instant.
@@ -201,6 +204,7 @@ impl Links {
             cold: Vec::with_capacity(n),
             queued: Vec::new(),
             has_fused: false,
+            waited: Lane::NONE,
             seed,
             before_departures: false,
         };
@@ -341,6 +345,11 @@ impl Links {
                 lanes += wanted;
             }
         }
+        // Unless that makes two groups of times of one.
+        if !is_small && lanes < MAX_LANES && lanes + 1 != GROUP {
+            self.waited = Lane::new(lanes);
+            lanes += 1;
+        }
         lanes
     }
 
@@ -411,7 +420,7 @@ impl Links {
                 line.kind = LineKind::PlainWaiting;
             }
             if line.kind == LineKind::PlainWaiting {
-                lane = Lane::NONE;
+                lane = self.waited;
             }
             let in_service = line.in_service;
             line.transmit(start, size, || cold.rate);

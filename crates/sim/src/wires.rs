@@ -89,6 +89,12 @@ const LOT: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane(u8);
 
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane::NONE
+    }
+}
+
 impl Lane {
     /// For packets without a lane.
     pub const NONE: Lane = Lane(u8::MAX);
