@@ -72,6 +72,8 @@ pub(super) struct Scoreboard {
     retransmissions: VecDeque<(u64, u64)>,
     /// Of segments, new or again.
     transmissions: u64,
+    /// What ends above this was sent once only.
+    repeated_to: u64,
 }
 
 impl Scoreboard {
@@ -129,24 +131,13 @@ impl Scoreboard {
     /// Removes what `ack` covers, oldest first. A segment covered in part is trimmed and stays.
     // [RFC6675-5-9]
     pub(super) fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Segment, Option<Stamp>)) {
-        while let Some(front) = self.segments.front_mut() {
-            if front.end() > ack {
-                if front.start < ack {
-                    front.len -= saturate16(ack - front.start);
-                    front.start = ack;
-                }
-                break;
-            }
-            let segment = *front;
-            self.segments.pop_front();
+        while let Some(segment) = self.take_covered(ack) {
             self.sacked_out -= u32::from(segment.has(SegFlags::SACKED));
             self.lost_out -= u32::from(segment.has(SegFlags::LOST));
             self.retrans_out -= u32::from(segment.has(SegFlags::RETRANSMITTED));
             each(&segment, self.stamps.as_mut().and_then(VecDeque::pop_front));
         }
-        if self.segments.capacity() > SPARE && self.segments.len() < self.segments.capacity() / 4 {
-            self.give_back();
-        }
+        self.give_back_spare();
         if self.retrans_out == 0 {
             self.retransmissions.clear();
         }
@@ -163,9 +154,47 @@ impl Scoreboard {
                 break;
             }
         }
-        if self.sacked.is_empty() && self.sacked.capacity() + self.retransmissions.capacity() > 0 {
+        if self.sacked.is_empty() && self.has_room_for_holes() {
             self.forget_holes();
         }
+    }
+
+    #[inline]
+    fn take_covered(&mut self, ack: u64) -> Option<Segment> {
+        let front = self.segments.front_mut()?;
+        if front.end() > ack {
+            if front.start < ack {
+                front.len -= saturate16(ack - front.start);
+                front.start = ack;
+            }
+            return None;
+        }
+        self.segments.pop_front()
+    }
+
+    /// The first segment, if nothing is SACKed or lost, and all that is outstanding was sent once only.
+    #[inline]
+    pub(super) fn front_of_intact(&self) -> Option<&Segment> {
+        let is_intact = self.sacked_out + self.lost_out == 0 && !self.has_room_for_holes();
+        self.segments.front().filter(|first| is_intact && first.start >= self.repeated_to)
+    }
+
+    /// As [`Self::acknowledge`] where there is such a [first one](Self::front_of_intact), and `ack` covers it: when it was sent, the last that
+    /// is covered, and how many are.
+    #[inline]
+    pub(super) fn acknowledge_intact(&mut self, ack: u64) -> Option<(Time, Segment, u32)> {
+        let first = self.take_covered(ack)?;
+        let (mut last, mut segments) = (first, 1);
+        while let Some(segment) = self.take_covered(ack) {
+            (last, segments) = (segment, segments + 1);
+        }
+        self.give_back_spare();
+        Some((first.sent_at, last, segments))
+    }
+
+    #[inline]
+    fn has_room_for_holes(&self) -> bool {
+        self.sacked.capacity() + self.retransmissions.capacity() > 0
     }
 
     /// Of thousands of connections few repair losses at a time: the room for it goes back.
@@ -174,6 +203,13 @@ impl Scoreboard {
         self.sacked = VecDeque::new();
         if self.retransmissions.is_empty() {
             self.retransmissions = VecDeque::new();
+        }
+    }
+
+    #[inline]
+    fn give_back_spare(&mut self) {
+        if self.segments.capacity() > SPARE && self.segments.len() < self.segments.capacity() / 4 {
+            self.give_back();
         }
     }
 
@@ -374,6 +410,7 @@ impl Scoreboard {
         segment.sent_at = now;
         self.transmissions += 1;
         segment.number = self.transmissions;
+        self.repeated_to = self.repeated_to.max(segment.end());
         let segment = *segment;
         self.put_stamp(last, stamp);
         Some((segment, waited))
@@ -456,6 +493,7 @@ impl Scoreboard {
         self.retransmissions.push_back((segment.start, segment.number));
         // [RFC6675-5-13]
         self.retransmit_from = segment.end();
+        self.repeated_to = self.repeated_to.max(segment.end());
         self.retrans_out += 1;
         let segment = *segment;
         self.put_stamp(i, stamp);
@@ -497,6 +535,7 @@ impl Scoreboard {
             self.segments.iter().all(|s| !(s.has(SegFlags::SACKED) && s.has(SegFlags::LOST | SegFlags::RETRANSMITTED)))
         );
         assert!(self.segments.iter().all(|s| !s.has(SegFlags::RETRANSMITTED) || s.has(SegFlags::LOST)));
+        assert!(self.segments.iter().all(|s| !s.has(SegFlags::EVER_RETRANSMITTED) || s.end() <= self.repeated_to));
         assert!(self.sacked.iter().zip(self.sacked.iter().skip(1)).all(|(a, b)| a.1 < b.0));
         assert_eq!(self.sacked.iter().map(|r| r.2).sum::<u32>(), self.sacked_out);
         for s in self.segments.iter().filter(|s| s.has(SegFlags::SACKED)) {

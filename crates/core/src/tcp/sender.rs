@@ -7,6 +7,7 @@ mod accurate_ecn;
 mod ack;
 mod ack_counts;
 mod acks;
+mod expected;
 mod frto;
 mod newest;
 mod refusal;
@@ -182,6 +183,8 @@ pub struct Sender {
     owns_window: bool,
     hears_every_ack: bool,
     wants_rate: bool,
+    /// ACKs are looked at for whether they are what is [expected].
+    expects: bool,
     loss: AnyLoss,
     config: Arc<TcpConfig>,
     stats: SenderStats,
@@ -260,6 +263,7 @@ impl Sender {
             owns_window: cc.owns_window(),
             hears_every_ack: cc.hears_every_ack(),
             wants_rate,
+            expects: expected::are_looked_for(&config, &cc),
             cc,
             loss: config.loss.build(&LossContext { mss }),
             config,
@@ -462,6 +466,12 @@ impl Sender {
     #[cfg(test)]
     pub(super) fn marks_told(&self) -> u64 {
         self.marks.map_or(0, |marks| marks.in_all)
+    }
+
+    /// Takes each ACK step by step; for tests.
+    #[cfg(test)]
+    pub(super) fn expect_nothing(&mut self) {
+        self.expects = false;
     }
 
     /// Checks the counts behind `in_flight`; for tests.

@@ -23,6 +23,9 @@ impl Sender {
             return; // acknowledges what was never sent (RFC 9293 section 3.10.7.4)
         }
         self.waits_for_ack = false;
+        if self.is_expected(p, number) {
+            return self.on_expected_ack(now, p, number, out);
+        }
         let mut ack = self.begin_ack(now, p, number);
         self.take_send_window(p, number);
         // What has arrived.
@@ -34,7 +37,7 @@ impl Sender {
         self.count_marks(p, &mut ack);
         ack.rtt = self.sample_rtt(p, &ack);
         if ack.advanced {
-            self.on_advance(&ack);
+            self.on_advance(now, ack.acked, ack.retransmitted_data);
         }
         self.count_duplicate(&ack);
         // Whether what was done about losses was right, and is over.
@@ -68,9 +71,7 @@ impl Sender {
         if p.has(TcpFlags::FIN) {
             self.peer_fin = true;
         }
-        if self.config.timestamps && p.ts_val != 0 {
-            self.ts_recent = p.ts_val;
-        }
+        self.note_timestamp(p);
         Ack {
             now,
             number,
@@ -90,6 +91,13 @@ impl Sender {
         }
     }
 
+    #[inline]
+    pub(super) fn note_timestamp(&mut self, p: &Packet) {
+        if self.config.timestamps && p.ts_val != 0 {
+            self.ts_recent = p.ts_val;
+        }
+    }
+
     fn take_send_window(&mut self, p: &Packet, number: u64) {
         if number >= self.snd_una {
             if self.send_window == 0 && p.window > 0 {
@@ -103,9 +111,14 @@ impl Sender {
     fn take_cumulative(&mut self, ack: &mut Ack) {
         if ack.advanced {
             self.board.acknowledge(ack.number, |s, stamp| ack.take_covered(s, stamp));
-            self.stats.bytes_acked += ack.number.min(self.write_end) - self.snd_una.min(self.write_end);
-            self.snd_una = ack.number;
+            self.advance_to(ack.number);
         }
+    }
+
+    #[inline]
+    pub(super) fn advance_to(&mut self, number: u64) {
+        self.stats.bytes_acked += number.min(self.write_end) - self.snd_una.min(self.write_end);
+        self.snd_una = number;
     }
 
     // [RFC6675-4-1] [RFC6675-5.1-4]
@@ -326,7 +339,10 @@ impl Sender {
     fn sample_rtt_also_of_sacked(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
         let now = ack.now;
         let acknowledged = ack.acknowledged_once.filter(|_| !ack.acknowledged_repeated);
-        let Some((oldest, _)) = acknowledged.or(ack.sacked_once) else {
+        let Some((oldest, newest)) = acknowledged
+            .map(|(oldest, newest)| (oldest, ack.sacked_once.map_or(newest, |sacked| sacked.1)))
+            .or(ack.sacked_once)
+        else {
             if !ack.advanced || !self.sample_echo(now, p) {
                 return None;
             }
@@ -334,11 +350,17 @@ impl Sender {
             let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr).max(1);
             return Some(self.config.timestamp_tick.saturating_mul(u64::from(ticks)));
         };
+        Some(self.take_round_trips(now, oldest, newest))
+    }
+
+    /// When the segments were sent that tell the round trip for the timeout, and for the control. Returns the latter.
+    #[inline]
+    pub(super) fn take_round_trips(&mut self, now: Time, oldest: Time, newest: Time) -> Span {
         self.rtt.reset_backoff();
         self.on_rtt(oldest, now, true);
-        let newest = ack.sacked_once.or(acknowledged).map(|(_, newest)| now.since(newest))?;
-        self.take_exact_rtt(newest);
-        Some(newest)
+        let rtt = now.since(newest);
+        self.take_exact_rtt(rtt);
+        rtt
     }
 
     /// The round trip that a timestamp echo measures, also of what was sent again: Karn's problem does not arise with timestamps
@@ -380,11 +402,12 @@ impl Sender {
         self.path.min_rtt = self.path.min_rtt.min(rtt);
     }
 
-    /// The cumulative acknowledgement moved.
-    fn on_advance(&mut self, ack: &Ack) {
+    /// The cumulative acknowledgement moved by so many segments, of which one was `repeated`, or none.
+    #[inline]
+    pub(super) fn on_advance(&mut self, now: Time, acked: u32, repeated: bool) {
         self.timeouts_in_row = 0;
         // Karn: a backed-off timeout stays until there is a sample again, here that of the timed segment.
-        if self.config.rtt_per_segment && (!ack.retransmitted_data || self.config.timestamps) {
+        if self.config.rtt_per_segment && (!repeated || self.config.timestamps) {
             self.rtt.reset_backoff();
         }
         self.timers.persist = Time::NEVER;
@@ -400,12 +423,12 @@ impl Sender {
             self.timers.retransmit = Time::NEVER;
         } else if !partial || self.acks.partial == 1 {
             // [RFC6298-5.3-1]
-            self.timers.retransmit = self.timeout_from(ack.now);
+            self.timers.retransmit = self.timeout_from(now);
         }
         self.acks.look();
         self.acks.before_advance = self.acks.duplicates;
         if self.path.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
-            self.acks.deflate(ack.acked);
+            self.acks.deflate(acked);
         } else {
             // [RFC6675-5-1]
             self.acks.duplicates = 0;
@@ -450,7 +473,8 @@ impl Sender {
 
     /// What the congestion control is told.
     // [RFC5681-5-1]
-    fn ack_sample(&mut self, ack: &Ack) -> AckSample {
+    #[inline]
+    pub(super) fn ack_sample(&mut self, ack: &Ack) -> AckSample {
         let credit = match self.config.byte_counting {
             0 => u32::from(ack.advanced),
             // All that it newly reports, SACKed included; what was reported before was credited then.

@@ -45,6 +45,12 @@ impl Undo {
         Some((signed32(echo.wrapping_sub(first))) < 0)
     }
 
+    /// No echo is waited for to be compared.
+    #[inline]
+    pub(crate) fn has_compared(&self) -> bool {
+        self.first_retransmission_ts == 0
+    }
+
     /// A DSACK reports `start..end`, in segments of `mss`; true if every retransmission is now known to have been needless.
     pub(crate) fn on_duplicate_sack(&mut self, (start, end): (u64, u64), mss: u64) -> bool {
         if end <= self.marker {

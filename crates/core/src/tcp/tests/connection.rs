@@ -192,7 +192,6 @@ proptest! {
             c.retries = u32::MAX;
             c.rto_max = Span::from_secs(5);
         });
-        let mut pair = Pair::same(&c, Span::from_ms(5));
         let fates = |component| {
             let mut rng = stream(seed, component, Purpose::LinkLoss);
             move || if rng.random_range(0..100) < loss_percent {
@@ -203,16 +202,27 @@ proptest! {
                 Fate::Pass
             }
         };
-        let (mut fate, mut other) = (fates(0), fates(1));
-        pair.data_fate = Box::new(move |_, _| fate());
-        pair.ack_fate = Box::new(move |_, _| other());
         let bytes = segments * 700;
-        let mut pair = pair.start(bytes);
-        pair.sender.close(pair.now, &mut pair.out);
-        pair.drain();
-        pair.run(Time::ZERO + Span::from_secs(4000));
+        // Once with a sender that takes each ACK step by step, also those that it expects.
+        let [pair, step_by_step] = [true, false].map(|expects| {
+            let mut pair = Pair::same(&c, Span::from_ms(5));
+            let (mut fate, mut other) = (fates(0), fates(1));
+            pair.data_fate = Box::new(move |_, _| fate());
+            pair.ack_fate = Box::new(move |_, _| other());
+            if !expects {
+                pair.sender.expect_nothing();
+            }
+            let mut pair = pair.start(bytes);
+            pair.sender.close(pair.now, &mut pair.out);
+            pair.drain();
+            pair.run(Time::ZERO + Span::from_secs(4000));
+            pair
+        });
         prop_assert_eq!(pair.receiver.stats().bytes_delivered, bytes);
         prop_assert_eq!(pair.sender.stats().bytes_acked, bytes);
         prop_assert!(pair.sender.is_done(), "{:?}", pair.sender);
+        prop_assert_eq!(&pair.sent, &step_by_step.sent);
+        let state = |pair: &Pair| format!("{:?}", pair.sender).replace("expects: true", "expects: false");
+        prop_assert_eq!(state(&pair), state(&step_by_step));
     }
 }

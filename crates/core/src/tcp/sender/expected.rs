@@ -1,0 +1,83 @@
+//! The ACK that a sender expects, taken in few steps: it advances, and all that is outstanding was sent once only, in order, while nothing is
+//! missing, in repair or in question. Nearly every ACK of a connection is like that. What is done about it is what [`Sender::on_ack`] does,
+//! without what finds nothing there.
+
+use super::Sender;
+use super::ack::Ack;
+use super::frto::FrtoState;
+use crate::packet::{Packet, TcpFlags};
+use crate::tcp::cc::{AnyCc, CaState};
+use crate::tcp::{Outputs, Recovery, TcpConfig};
+use crate::units::Time;
+
+/// Whether ACKs are looked at for that: not where a sender repairs, measures or grows in ways of its own.
+pub(super) fn are_looked_for(config: &TcpConfig, cc: &AnyCc) -> bool {
+    config.recovery == Recovery::Sack
+        && config.rtt_per_segment
+        && config.rtt_from_sack
+        && !cc.owns_window()
+        && !cc.wants_rate()
+}
+
+impl Sender {
+    /// `number`: its acknowledgement as an offset.
+    #[inline]
+    pub(super) fn is_expected(&self, p: &Packet, number: u64) -> bool {
+        self.expects
+            && p.flags == TcpFlags::ACK
+            && p.sack().is_empty()
+            && self.path.state == CaState::Open
+            && self.frto == FrtoState::Idle
+            && self.tail_loss_probe.is_none()
+            && self.marks.is_none()
+            && self.acks.duplicates == 0
+            && self.send_window > 0
+            && self.undo.is_none_or(|undo| undo.has_compared())
+            && self.newest.highest <= self.snd_una
+            && self
+                .board
+                .front_of_intact()
+                .is_some_and(|first| first.end() <= number && self.newest.is_before(first.number))
+    }
+
+    /// See [`Self::is_expected`].
+    #[inline]
+    pub(super) fn on_expected_ack(&mut self, now: Time, p: &Packet, number: u64, out: &mut Outputs) {
+        self.note_timestamp(p);
+        let prior_in_flight = self.in_flight();
+        self.send_window = u64::from(p.window);
+        let Some((oldest, last, segments)) = self.board.acknowledge_intact(number) else { return };
+        self.advance_to(number);
+        self.newest.note(now, last.sent_at, last.number);
+        self.newest.note_end(last.end());
+        self.newest.reported_at = now;
+        self.delivery.on_delivered(now, segments);
+        let rtt = self.take_round_trips(now, oldest, last.sent_at);
+        self.on_advance(now, segments, false);
+        let ack = Ack {
+            now,
+            number,
+            advanced: true,
+            acked: segments,
+            delivered: segments,
+            prior_in_flight,
+            rtt: Some(rtt),
+            ..Ack::default()
+        };
+        let mut sample = self.ack_sample(&ack);
+        if self.hears_every_ack {
+            let window = self.window;
+            self.cc.hear_ack(&mut self.window, &self.path, &sample);
+            if self.window != window {
+                sample = self.ack_sample(&ack);
+            }
+        }
+        self.timers.judge = Time::NEVER;
+        self.path.in_flight = self.in_flight();
+        self.cc.on_ack(&mut self.window, &self.path, &sample);
+        if !self.transmit(now, out) {
+            self.schedule_tail_loss_probe(now);
+        }
+        self.finish_if_done(out);
+    }
+}
