@@ -43,6 +43,16 @@ pub struct Outputs {
     pub notices: Vec<Notice>,
 }
 
+impl Outputs {
+    /// Adds a packet that is put together where it stays: a copy of what has just been written in parts would wait for it.
+    #[inline]
+    fn begin(&mut self, packet: Packet) -> &mut Packet {
+        self.packets.push(packet);
+        let last = self.packets.len() - 1;
+        &mut self.packets[last]
+    }
+}
+
 /// What the application (or a trace) should know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {

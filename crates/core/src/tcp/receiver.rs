@@ -333,7 +333,8 @@ impl Receiver {
         fin: bool,
         out: &mut Outputs,
     ) {
-        let whole = |bytes: u64| bytes.checked_div(u64::from(segment_len)).unwrap_or(0);
+        // Nearly always nothing came twice, and a division takes long.
+        let whole = |bytes: u64| if bytes == 0 { 0 } else { bytes.checked_div(u64::from(segment_len)).unwrap_or(0) };
         let end = start + u64::from(p.len);
         self.stats.segments_received += if p.len > 0 { u64::from(segments) } else { 0 };
         self.note_ecn(now, p, segments, out);
@@ -405,8 +406,8 @@ impl Receiver {
             self.rcv_nxt += 1;
             fin_now = true;
         }
-        // It looks before the application has read.
-        let keeps_window = self.keeps_window();
+        // It looks before the application has read, and only in a poll or where a hole is left.
+        let keeps_window = (self.in_poll || !self.out_of_order.is_empty()) && self.keeps_window();
         self.advance_reader(now);
         if !self.in_poll {
             self.right_size(now, p, filled);
@@ -626,8 +627,8 @@ impl Receiver {
             };
             let end = self.data_end();
             // An skb takes in others as long as it has room for their data (`skb_try_coalesce`).
-            let above = (end - filled.min(end)) / u64::from(self.config.mss());
-            let first = if above < MAX_SKB_FRAGS { end } else { filled };
+            let above = end - filled.min(end);
+            let first = if above < MAX_SKB_FRAGS * u64::from(self.config.mss()) { end } else { filled };
             if let Some(wanted) = self.sizing.on_read(now, rtt, first, end) {
                 let above = self.out_of_order.end().map_or(0, |above| above - self.rcv_nxt);
                 self.buffer = self.buffer.max((wanted + above).min(most));
@@ -659,9 +660,9 @@ impl Receiver {
     }
 
     fn send_ack(&mut self, now: Time, out: &mut Outputs) {
-        let mut p = self.packet(now);
+        let p = out.begin(self.packet(now));
         p.flags = TcpFlags::ACK;
-        p.size = self.config.header_bytes() + self.echo.tell(&mut p);
+        p.size = self.config.header_bytes() + self.echo.tell(p);
         p.seq = Seq32(1);
         if self.fin_sent {
             if self.state == State::LastAck {
@@ -699,7 +700,6 @@ impl Receiver {
         self.ack_at = Time::NEVER;
         self.compression.on_ack();
         self.stats.acks_sent += 1;
-        out.packets.push(p);
     }
 }
 

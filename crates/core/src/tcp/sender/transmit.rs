@@ -228,11 +228,11 @@ impl Sender {
     }
 
     pub(super) fn emit(&mut self, now: Time, segment: &Segment, is_repeated: bool, push: bool, out: &mut Outputs) {
-        let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
+        let p = out.begin(Packet::new(self.flow, Kind::Tcp, self.incarnation));
         p.seq = Seq32::from_offset(segment.start);
         p.len = segment.len;
         p.size = segment.len + self.config.header_bytes();
-        self.fill_ack(now, &mut p);
+        self.fill_ack(now, p);
         if segment.has(SegFlags::FIN) {
             p.flags |= TcpFlags::FIN;
         }
@@ -246,14 +246,14 @@ impl Sender {
                 self.send_cwr = false;
             }
         }
-        out.packets.push(p);
+        let size = u32::from(p.size);
         self.small_queue.on_send(segment.len, &self.config);
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
         self.reduction.on_send();
         // Linux does not space the first segments (`tcp_update_skb_after_send`).
         if self.stats.segments_sent >= UNPACED || self.config.pacing == Pacing::RttOverCwnd {
-            self.pacer.on_send(u32::from(p.size), &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
+            self.pacer.on_send(size, &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
             self.path.next_send_at = self.pacer.next_at();
         }
     }
