@@ -394,10 +394,10 @@ impl Links {
         }
         // Time only makes it emptier: one that is not full now has room in any order.
         if line.kind == LineKind::Limited && self.before_departures && now > Time::ZERO && cold.is_full_for(size) {
-            line.settle(cold, now - Span::from_ns(1));
+            line.settle_rarely(cold, now - Span::from_ns(1));
             let tie = cold.waiting.front().is_some_and(|&(start, _)| start == now);
             if tie && cold.is_full_for(size) && !departs_first(self.seed, link, now) {
-                line.settle(cold, now);
+                line.settle_rarely(cold, now);
                 cold.count_drop(size, DropReason::Overflow);
                 return Accepted::Dropped;
             }
@@ -497,7 +497,7 @@ impl Links {
             return self.fused_totals(link, &ahead[link.index()]);
         }
         let (line, cold, now) = (&mut self.lines[link.index()], &mut self.cold[link.index()], until.now());
-        line.settle(cold, until.last());
+        line.settle_rarely(cold, until.last());
         let counts = cold.rare.as_ref().map_or(Counts::default(), |rare| rare.counts);
         let mut totals = LinkTotals {
             dropped_overflow: counts.dropped_overflow,
@@ -630,8 +630,14 @@ impl Line {
         }
     }
 
+    /// As [`Self::settle`], where that need not be fast.
+    #[inline(never)]
+    fn settle_rarely(&mut self, cold: &mut Cold, now: Time) {
+        self.settle(cold, now);
+    }
+
     /// Removes from the queue what is on the line by now.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, cold: &mut Cold, now: Time) {
         if let Some(hold) = cold.hold_mut() {
             hold.count_to(now);

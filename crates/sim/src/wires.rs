@@ -225,7 +225,11 @@ impl Wires {
         }
         self.head = head;
         self.head_time = best;
-        if best == entry.time { self.settle_tie(entry, from) } else { entry }
+        if best != entry.time {
+            return entry;
+        }
+        let [time, what, rest] = entry.words();
+        InFlight::of_words(self.settle_tie(time, what, rest, from))
     }
 
     #[inline(always)]
@@ -241,18 +245,19 @@ impl Wires {
     }
 
     /// Other packets arrive together with the one just taken out: gives the first of them all, and puts that one back if it
-    /// is another.
+    /// is another. By words, as [`Calendar::insert_words`].
     #[cold]
     #[inline(never)]
-    fn settle_tie(&mut self, taken: InFlight, from: usize) -> InFlight {
+    fn settle_tie(&mut self, time: u64, what: u64, rest: u64, from: usize) -> [u64; 3] {
+        let taken = InFlight::of_words([time, what, rest]);
         let head = |i: usize| match self.lanes.get(i) {
             Some(lane) => lane.queue.front(),
             None => self.calendar.head(),
         };
         let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
-        let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken };
+        let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken.words() };
         if taken.key() < first {
-            return taken;
+            return taken.words();
         }
         let entry = self.take(i);
         if let Some(lane) = self.lanes.get_mut(from) {
@@ -263,7 +268,7 @@ impl Wires {
         }
         self.heads[from / GROUP % 2][from % GROUP] = taken.time;
         self.head = from;
-        entry
+        entry.words()
     }
 
     /// How many lanes there are.
