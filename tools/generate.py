@@ -32,8 +32,6 @@ SWEEPS = ROOT / "docs/sweeps.md"
 STUDIES = ROOT / "docs/studies.md"
 SCHEMA = ROOT / "crates/sim/schema.json"
 SCHEMA_OF_TYPES = ROOT / "playground/schema.json"
-# Errors name a value of these by its description (crates/sim/src/document/check.rs).
-QUANTITIES = ("Bytes", "DataRate", "Span")
 
 TOP = "Scenario"
 
@@ -463,23 +461,21 @@ def by_definition(schema: Schema) -> str:
     return f'{{"$defs":{{\n{definitions}\n}},\n{rest}}}\n'
 
 
-def without_descriptions(schema: Schema, is_table_of_schemas: bool = False) -> Schema:
-    """Half of a schema is descriptions. In such a table "description" is the name of a key."""
+def for_page(schema: Schema, is_table_of_schemas: bool = False) -> Schema:
+    """As the page loads it: without the descriptions, which are half of it.
 
-    def bare(key: str, value: object) -> object:
+    Errors name those of quantities alone, which have patterns. In a table of schemas "description" is the name of a key.
+    """
+
+    def short(key: str, value: object) -> object:
         if isinstance(value, list):
-            return [bare("", entry) for entry in value]
+            return [short("", entry) for entry in value]
         if not isinstance(value, dict):
             return value
-        return without_descriptions(value, key in ("properties", "$defs") and not is_table_of_schemas)
+        return for_page(value, key in ("properties", "$defs") and not is_table_of_schemas)
 
-    return {key: bare(key, value) for key, value in schema.items() if key != "description" or is_table_of_schemas}
-
-
-def for_page(schema: Schema) -> Schema:
-    """As the page loads it: without the descriptions that no error names."""
-    short = without_descriptions(schema)
-    return {**short, "$defs": short["$defs"] | {name: schema["$defs"][name] for name in QUANTITIES}}
+    keeps = is_table_of_schemas or "pattern" in schema
+    return {key: short(key, value) for key, value in schema.items() if keeps or key != "description"}
 
 
 def generated(core: ModuleType) -> dict[Path, str]:
