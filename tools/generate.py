@@ -464,7 +464,7 @@ def by_definition(schema: Schema) -> str:
 def for_page(schema: Schema, is_table_of_schemas: bool = False) -> Schema:
     """As the page loads it: without the descriptions, which are half of it.
 
-    Errors name those of quantities alone, which have patterns. In a table of schemas "description" is the name of a key.
+    Errors name those of quantities alone, which have patterns. In a table of schemas "description" is a key's name.
     """
 
     def short(key: str, value: object) -> object:
