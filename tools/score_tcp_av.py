@@ -103,12 +103,19 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
         print("| " + " | ".join(map(str, row)) + " |")
 
 
+def rows_of(sweep: Path) -> list[dict[str, Any]]:
+    file = sweep / "runs.parquet"
+    if not file.is_file():
+        sys.exit(f"{file}: no such file; name a folder that `airtcp sweep` has finished")
+    return pl.read_parquet(file).to_dicts()
+
+
 def main(search: Path, alone: Path, *, last: bool, pairs: bool) -> None:
     points: dict[Point, Cells] = {}
-    for row in pl.read_parquet(search / "runs.parquet").to_dicts():
+    for row in rows_of(search):
         points.setdefault(tuple(row[key] for key in POINT), {})[row["arm"], row["seed"]] = row
     curves: dict[int, list[tuple[float, float]]] = {}
-    for row in pl.read_parquet(alone / "runs.parquet").to_dicts():
+    for row in rows_of(alone):
         curves.setdefault(row["seed"], []).append((row["streams"], row["spare"]))
     reno = {seed: admitted(curve, last=last) for seed, curve in sorted(curves.items())}
     if pairs:
