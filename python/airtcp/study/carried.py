@@ -1,0 +1,165 @@
+"""Carries published verdicts over to another engine: a stated set of a study's runs must give the same bits there.
+
+A token that changes in the simulator renames the engine, even if no result changes. The verdicts keep their standing
+if all runs of the stated set agree. `published.json` then names both engines and the number of runs.
+
+The stated set follows from the study's files alone: of each variant of each experiment the published runs whose
+identities, which are hashes, come first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from airtcp import _airtcp
+from airtcp.errors import ResultsError
+from airtcp.study import published
+from airtcp.study.files import Study
+from airtcp.study.prepare import Mode, prepare
+from airtcp.sweeps.task import Task
+from airtcp.verify import DIGESTS, digest, perform_all, scenario_id
+
+CARRIED: Final = "carried"
+"""Key of `published.json`: engines that gave the same bits, each with the runs that show it."""
+RUNS_PER_VARIANT: Final = 2
+
+Json = dict[str, Any]
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class StatedRuns:
+    """Published runs of a study that stand for all of them."""
+
+    published_by: str
+    """The engine of the published run."""
+    tasks: Mapping[str, Task]
+    """The runs, by an identity that holds for all engines."""
+    digests: Mapping[str, str]
+    """Published hashes of what each run measured."""
+    published_runs: int
+    variants: int
+    """Variants of all experiments."""
+    uncovered: tuple[str, ...]
+    """Variants without a published hash, as `experiment: variant`."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The stated runs of a study, made by this engine."""
+
+    study: str
+    published_by: str
+    engine: str
+    """The engine that made the runs."""
+    runs: int
+    published_runs: int
+    variants: int
+    uncovered: tuple[str, ...]
+    differs: tuple[str, ...]
+    """Runs with other bits, and their errors."""
+
+    @property
+    def is_equal(self) -> bool:
+        """True if there are stated runs and all of them gave the published bits."""
+        return self.runs > 0 and not self.differs
+
+    def entry(self) -> Json:
+        """The entry of `published.json`."""
+        return {
+            "engine": self.engine,
+            "runs": self.runs,
+            "of": self.published_runs,
+            "variants": self.variants,
+            "uncovered": list(self.uncovered),
+        }
+
+
+def published_runs(study: Study, mode: str) -> Iterator[tuple[str, str, Task]]:
+    """Each run of a study: its experiment and variant in words, its identity, and the task with all its measures."""
+    prepared = prepare(study, cast("Mode", mode))
+    extracts: dict[str, dict[str, Any]] = {}
+    for one in prepared:
+        for point in one.plan.points:
+            extracts.setdefault(point.key, {}).update((extract.id, extract) for extract in point.extracts)
+    names: dict[str, str] = {}
+    for one in prepared:
+        for point in one.plan.points:
+            if point.key not in names:
+                names[point.key] = scenario_id(json.loads(point.task.scenario))
+            task = Task(point.key, point.task.scenario, tuple(extracts[point.key].values()))
+            yield f"{one.experiment.id}: {point.arm or 'all runs'}", names[point.key], task
+
+
+def stated_runs(study: Study, runs_per_variant: int = RUNS_PER_VARIANT) -> StatedRuns:
+    """The runs that stand for all of a study's published ones.
+
+    Args:
+        study: its files.
+        runs_per_variant: runs of each variant of each experiment, as far as their hashes are published.
+
+    Raises:
+        ResultsError: the study has no published runs.
+        StudyError: the study's files have faults.
+    """
+    before = published.read(study.folder)
+    path = study.folder / DIGESTS
+    if before is None or not path.is_file():
+        raise ResultsError(f"{study.folder}: has no {DIGESTS}: publish a full run with tools/verdicts.py")
+    digests = dict(line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    by_variant: dict[str, dict[str, Task]] = {}
+    for variant, name, task in published_runs(study, before["mode"]):
+        known = by_variant.setdefault(variant, {})
+        if name in digests:
+            known[name] = task
+    tasks: dict[str, Task] = {}
+    for runs in by_variant.values():
+        tasks.update({name: runs[name] for name in sorted(runs)[:runs_per_variant]})
+    uncovered = tuple(variant for variant, runs in by_variant.items() if not runs)
+    return StatedRuns(before["engine"], tasks, digests, before["runs"], len(by_variant), uncovered)
+
+
+def carry(study: Study, runs_per_variant: int = RUNS_PER_VARIANT, jobs: int | None = None) -> Carried:
+    """Makes the stated runs of a study with this engine, and compares them with the published hashes.
+
+    Raises:
+        ResultsError: the study has no published runs.
+        StudyError: the study's files have faults.
+    """
+    stated = stated_runs(study, runs_per_variant)
+    made = {outcome.key: outcome for outcome in perform_all(list(stated.tasks.values()), jobs)}
+    differs = []
+    for name, task in stated.tasks.items():
+        outcome = made[task.key]
+        if outcome.status != "ok":
+            differs.append(f"{name}: {outcome.error}")
+        elif digest(outcome) != stated.digests[name]:
+            differs.append(f"{name}: measures other than the published ones")
+    return Carried(
+        study=study.id,
+        published_by=stated.published_by,
+        engine=_airtcp.engine(),
+        runs=len(stated.tasks),
+        published_runs=stated.published_runs,
+        variants=stated.variants,
+        uncovered=stated.uncovered,
+        differs=tuple(differs),
+    )
+
+
+def with_engine(document: Mapping[str, Any], carried: Carried) -> Json:
+    """Published verdicts that name one more engine. The engine of the published run itself needs no entry."""
+    others = [entry for entry in document.get(CARRIED, []) if entry["engine"] != carried.engine]
+    new = [] if carried.engine == document["engine"] else [carried.entry()]
+    return {**document, CARRIED: [*others, *new]}
+
+
+def engines(document: Mapping[str, Any]) -> list[str]:
+    """The engines on which published verdicts stand: that of the run, then those that gave the same bits."""
+    return [document["engine"], *(entry["engine"] for entry in document.get(CARRIED, []))]
+
+
+__all__ = ["CARRIED", "Carried", "StatedRuns", "carry", "engines", "stated_runs", "with_engine"]
