@@ -24,6 +24,10 @@ build: $(BUILD) ## Build; leaves the command at .venv/bin/airtcp
 demo: build ## The study ap-retry-out in its quick size: main verdicts here, a report in runs/demo/
 	@tools/demo.sh
 
+.PHONY: wheel
+wheel: $(BUILD) $(DEV) ## A wheel in target/wheels that pip installs without a compiler
+	$(BIN)/python tools/wheel.py --build
+
 .PHONY: host
 host: ## The binary airtcp-host for Linux hosts, fully static; left in target/x86_64-unknown-linux-gnu/release/
 	@tools/host.sh build
@@ -57,7 +61,7 @@ test-all: $(BUILD) $(DEV) ## All tests, then a list and the number of those skip
 	@tools/test_all.sh
 
 .PHONY: test-wheel
-test-wheel: $(BUILD) ## Build the wheel, install it into an empty environment, use it there
+test-wheel: $(BUILD) $(DEV) ## Build the wheel, install it into an empty environment, use it there
 	$(BIN)/python tools/wheel.py
 
 .PHONY: test-host

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -343,3 +344,29 @@ def test_compare_and_plot(airtcp: Command, scenario: Path, tmp_path: Path) -> No
 def test_examples_are_valid(airtcp: Command, path: Path) -> None:
     done = airtcp("check", path)
     assert done.returncode == 0, done.stderr
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_bare_command_prints_its_help(airtcp: Command) -> None:
+    bare, asked = airtcp(), airtcp("--help")
+    assert (bare.returncode, bare.stderr) == (0, "")
+    assert bare.stdout == asked.stdout
+
+
+def test_the_help_has_every_command_in_one_group(airtcp: Command) -> None:
+    names = [name for group in cli.GROUPS.values() for name in group]
+    parser = cli._parser()
+    assert parser.commands is not None
+    assert sorted(names) == sorted(parser.commands.choices)
+    text = airtcp().stdout
+    assert [name for name in names if f"\n  {name} " not in text] == []
+
+
+@pytest.mark.parametrize("example", [line for group in cli.GROUPS.values() for line in group.values()])
+def test_an_example_of_the_help_is_a_command_line(example: str) -> None:
+    _, *words = shlex.split(example.removeprefix('eval "$(').removesuffix(')"'))
+    parser = cli._parser(words[0])
+    parser.asked = words
+    assert callable(cli._with_words(parser).body)

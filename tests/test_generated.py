@@ -56,7 +56,7 @@ def test_every_registered_name_is_a_class() -> None:
         assert made.to_dict() == {"name": name}
 
 
-def test_readme_lists_every_registered_name() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_the_features_list_every_registered_name() -> None:
+    text = (ROOT / "docs/features.md").read_text()
     missing = [name for names in _airtcp.names().values() for name in names if f"`{name}`" not in text]
     assert missing == []

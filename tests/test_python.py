@@ -201,13 +201,13 @@ def test_no_bytes_bring_it_down(data: bytes) -> None:
         _airtcp.Checked.from_toml(data, "x", [])
 
 
-def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    blocks = (ROOT / "README.md").read_text().split("```python\n")[1:]
+    blocks = (ROOT / "docs/python.md").read_text().split("```python\n")[1:]
     assert blocks
     for block in blocks:
         namespace: dict[str, Any] = {}
-        exec(compile(block.split("```")[0], "README.md", "exec"), namespace)
+        exec(compile(block.split("```")[0], "python.md", "exec"), namespace)
         assert any(isinstance(value, Results) for value in namespace.values())
 
 

@@ -18,13 +18,13 @@ from airtcp import _airtcp, schemas
 from airtcp.cli import _parser
 from conftest import ROOT
 
-README = (ROOT / "README.md").read_text()
+FEATURES = (ROOT / "docs/features.md").read_text()
 SCHEMA: dict[str, Any] = json.loads(airtcp.schema())
 NAMES = _airtcp.names()
 
 
 def section(title: str) -> str:
-    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return FEATURES.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 # --- Limits and claims, against the registry, the profiles and the schema --------------------------------------------
@@ -122,7 +122,7 @@ LIMITS: dict[str, Callable[[], bool]] = {
     ),
 }
 
-# What README says of the default profile.
+# The page's sentences on the default profile.
 CLAIMS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "CUBIC with HyStart": lambda p: p["cc"]["name"] == "cubic" and "slow_start_exit" not in p["cc"],
     "RACK with tail loss probes": lambda p: p["loss"]["name"] == "rack" and p["tail_loss_probe"],
@@ -135,9 +135,9 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_limit_in_the_readme_is_one(limit: str) -> None:
+def test_a_limit_on_the_page_is_one(limit: str) -> None:
     assert limit in " ".join(section("Limits").split()), "the sentence is gone: so should its check be"
-    assert LIMITS[limit](), f"README still says: {limit}"
+    assert LIMITS[limit](), f"docs/features.md still says: {limit}"
 
 
 def test_every_sentence_of_the_limits_has_a_check() -> None:
@@ -155,7 +155,7 @@ def test_limits_were_read_against_every_key() -> None:
     """A check finds a feature by its words, and it may have others: who adds a key reads Limits once more."""
     read = ROOT / "tests/data/keys-read.txt"
     new = set(keys_of_tables().splitlines()) - set(read.read_text().splitlines())
-    assert new == set(), f"read README's Limits against the new keys, then write these lines to {read}"
+    assert new == set(), f"read docs/features.md's Limits against the new keys, then write these lines to {read}"
     assert read.read_text() == keys_of_tables()
 
 
@@ -167,16 +167,16 @@ def test_a_check_of_a_limit_can_fail() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_the_default_profile_is_what_the_readme_says(claim: str) -> None:
-    text = " ".join(section("What it can do").split())
+def test_the_default_profile_is_what_the_page_says(claim: str) -> None:
+    text = " ".join(section("Features").split())
     sentence = text[text.index("The default one, `linux-6`") :]
     assert claim in sentence
     assert CLAIMS[claim](profile("linux-6"))
     assert SCHEMA["$defs"]["Node"]["properties"]["profile"] is not None
 
 
-def test_what_it_can_do_names_nothing_that_is_not_registered() -> None:
-    rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", section("What it can do"), re.MULTILINE))
+def test_features_name_nothing_that_is_not_registered() -> None:
+    rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", section("Features"), re.MULTILINE))
     registered = {
         "congestion control": NAMES["cc"],
         "loss detection": NAMES["loss"],

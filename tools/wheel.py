@@ -1,6 +1,7 @@
 """Builds the wheel and uses it where nothing else of airtcp is: a new environment and an empty folder.
 
-Usage: wheel.py [--wheel FILE]    FILE: a wheel that is there already
+Usage: wheel.py --build           builds the wheel alone, as `make wheel` does
+       wheel.py [--wheel FILE]    FILE: a wheel that is there already
 
 Run by `make test-wheel`, with the interpreter of .venv. What pip needs it takes from the index that is configured. With
 `uv` on the path, `uv tool install` is tried as well; without it, that is said.
@@ -33,7 +34,26 @@ def build() -> Path:
     new = [path for path in WHEELS.glob("*.whl") if before.get(path) != path.stat().st_mtime_ns]
     if len(new) != 1:
         raise SystemExit(f"maturin left {len(new)} new wheels in {WHEELS}: must be 1")
+    add_manual(new[0])
     return new[0]
+
+
+def add_manual(wheel: Path) -> None:
+    """Puts `man airtcp` into a wheel: maturin's own data folder would have to lie in the repository."""
+    scripts = Path(sys.executable).parent
+    with tempfile.TemporaryDirectory(prefix="airtcp-wheel-") as place:
+        subprocess.run([scripts / "wheel", "unpack", "--dest", place, wheel], check=True, stdout=subprocess.DEVNULL)
+        (content,) = Path(place).iterdir()
+        folder = content / f"{content.name}.data/data/share/man/man1"
+        folder.mkdir(parents=True)
+        command = [scripts / "argparse-manpage", "--module", "airtcp.cli", "--function", "_parser"]
+        command += ["--project-name", "airtcp", "--prog", "airtcp", "--description", "TCP over Wi-Fi: simulate and ask"]
+        command += ["--manual-title", "airtcp", "--format", "single-commands-section"]
+        columns = os.environ | {"COLUMNS": "78"}
+        subprocess.run([*command, "--output", folder / "airtcp.1"], env=columns, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [scripts / "wheel", "pack", "--dest-dir", wheel.parent, content], check=True, stdout=subprocess.DEVNULL
+        )
 
 
 def look_inside(wheel: Path) -> None:
@@ -43,6 +63,8 @@ def look_inside(wheel: Path) -> None:
     for path in (*(ROOT / "examples").glob("*.toml"), *(ROOT / "studies").glob("*/study.toml")):
         if f"airtcp/{path.relative_to(ROOT)}" not in names:
             raise SystemExit(f"{wheel.name}: lacks {path.relative_to(ROOT)}")
+    if not any(name.endswith("/man1/airtcp.1") for name in names):
+        raise SystemExit(f"{wheel.name}: lacks the manual page")
     if dirty := [name for name in names if "__pycache__" in name or "/runs/" in name]:
         raise SystemExit(f"{wheel.name}: has {dirty[0]}, which must not be in it")
     tag = re.search(r"-manylinux_(\d+)_(\d+)_", wheel.name)
@@ -113,6 +135,8 @@ def in_new_environment(wheel: Path, folder: Path) -> None:
     print("pip install:")
     place.run("python", "-c", "import airtcp; assert 'site-packages' in airtcp.__file__, airtcp.__file__")
     use(place)
+    if shutil.which("man"):
+        place.run("man", "--pager=cat", str(folder / "env/share/man/man1/airtcp.1"), says="airtcp advise")
     emu = next(folder.glob("env/lib/python*/site-packages/airtcp/airtcp-emu"), None)
     print("  airtcp-emu is in it" if emu else "  airtcp-emu is not in it: make build puts it into the package")
 
@@ -141,7 +165,11 @@ def main() -> None:
     """Builds, looks, installs, uses."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheel", type=Path, help="use this wheel instead of building one")
+    parser.add_argument("--build", action="store_true", help="build the wheel and end")
     args = parser.parse_args()
+    if args.build:
+        print(f"pip install {build()}")
+        return
     wheel = (args.wheel or build()).resolve()
     look_inside(wheel)
     with tempfile.TemporaryDirectory(prefix="airtcp-wheel-") as folder:

@@ -72,7 +72,46 @@ MODULES: Final = {
     "new": "start",
     "example": "start",
 }
-"""Commands of other modules, in the order of the help, and whose they are in `airtcp.commands`."""
+"""Commands of other modules, and their module in `airtcp.commands`."""
+
+GROUPS: Final = {
+    "simulate": {
+        "new": "airtcp new my-network.toml --kind wifi",
+        "example": "airtcp example walk",
+        "run": "airtcp run my-network.toml --seeds 10",
+        "compare": "airtcp compare runs/reno-seed1 runs/paced-seed1",
+        "plot": "airtcp plot runs/reno-seed1 --out figure.svg",
+        "sweep": "airtcp sweep my-network.toml --vary links.access.rate=5Mbit/s,50Mbit/s",
+        "play": "airtcp play my-network.toml",
+        "check": "airtcp check my-network.toml",
+        "list": "airtcp list queues",
+        "explain": "airtcp explain cubic",
+        "schema": "airtcp schema --out scenario.schema.json",
+    },
+    "diagnose": {
+        "advise": "airtcp advise home",
+        "analyze": "airtcp analyze capture.pcapng",
+    },
+    "study": {
+        "study": "airtcp study run ap-retry-out",
+        "report": "airtcp report runs/study-ap-retry-out-quick",
+        "verify": "airtcp verify runs/study-ap-retry-out-quick",
+        "clean": "airtcp clean",
+    },
+    "emulate": {
+        "shell": "airtcp shell --wifi n,snr=15,others=5 -- ping server",
+        "exec": "airtcp exec server -- ss -ti",
+        "lab": "airtcp lab examples/wifi-upload.toml",
+        "hwsim": "airtcp hwsim examples/wifi-upload.toml",
+    },
+    "deploy": {
+        "host": "airtcp host check",
+    },
+    "set up": {
+        "completion": 'eval "$(airtcp completion bash)"',
+    },
+}
+"""The help of `airtcp`: groups of commands, each with an example."""
 
 # What is left at the end goes with the process: looking for cycles in it takes longer than a short run.
 atexit.register(gc.freeze)
@@ -297,6 +336,26 @@ class _Parser(argparse.ArgumentParser):
     asked: Sequence[str] = ()
     """The words of the command line."""
 
+    commands: argparse._SubParsersAction[_Parser] | None = None
+    """The commands, of the parser at the top alone."""
+
+    def format_help(self) -> str:
+        """The help; that of the parser at the top has the commands in groups."""
+        if self.commands is None:
+            return super().format_help()
+        from textwrap import wrap
+
+        about = {action.dest: action.help or "" for action in self.commands._choices_actions}
+        width = min(_columns() - 2, 100)
+        lines = [f"usage: {self.prog} COMMAND [OPTION ...]", "", *wrap(self.description or "", width)]
+        for group, examples in GROUPS.items():
+            lines += ["", f"{group}:"]
+            for name, example in examples.items():
+                first, *rest = wrap(about[name], width - 14)
+                lines += [f"  {name:<12}{first}", *(f"{'':14}{line}" for line in rest), f"{'':14}$ {example}"]
+        options = ["  -h, --help  print this help", "  --version   print the version"]
+        return "\n".join([*lines, "", "options:", *options, "", self.epilog or "", ""])
+
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # Help and version go to standard output. A full disk or a closed pipe there is a failure.
         if message and file in (None, sys.stdout):
@@ -339,12 +398,13 @@ def _parser(given: str | None = None) -> _Parser:
     parser = _Parser(
         prog="airtcp",
         description="Simulates TCP over Wi-Fi and wired networks packet by packet, and analyses real captures.",
-        epilog="Start with: airtcp new, or airtcp example",
+        epilog="airtcp COMMAND --help prints the options of a command. Start with: airtcp advise home",
         formatter_class=lambda prog: argparse.HelpFormatter(prog, width=_columns() - 2),
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"airtcp {_airtcp.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.commands = commands
 
     def command(
         name: str,
@@ -517,7 +577,7 @@ OWN: Final[dict[str, Callable[[Callable[..., _Parser]], None]]] = {
     "compare": _add_compare,
     "completion": _add_completion,
 }
-"""Commands of this module, in the order of the help. The last comes after those of other modules."""
+"""Commands of this module. The last comes after those of other modules."""
 
 
 def _with_words(parser: _Parser) -> argparse.Namespace:
@@ -546,6 +606,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             argcomplete.autocomplete(parser)
         parser.asked = asked
+        if not asked:
+            parser.print_help()
+            return OK
         args = _with_words(parser) if MODULES.get(asked[0] if asked else "") == "shell" else parser.parse_args(asked)
         body: Callable[[argparse.Namespace], int] = args.body
         return body(args)
