@@ -20,7 +20,7 @@ from typing import Any
 BENCH = pathlib.Path(__file__).resolve().parent
 ROOT = BENCH.parent
 AIRTCP = ROOT / ".venv/bin/airtcp"
-DUMBBELL_TCL = BENCH / "ns2/dumbbell.tcl"
+DUMBBELL_TCL = ROOT / "evidence/ns2/dumbbell.tcl"
 NS2_PACKAGE = "ns2"
 
 
@@ -127,7 +127,7 @@ def airtcp_command(
 
 
 def ns2_command(**options: str | float) -> list[str]:
-    """bench/ns2/dumbbell.tcl with its options."""
+    """evidence/ns2/dumbbell.tcl with its options."""
     return ["ns", str(DUMBBELL_TCL)] + [word for key, value in options.items() for word in (f"-{key}", str(value))]
 
 

@@ -65,7 +65,7 @@ GOALS = {
 
 
 def as_ns2(scenario: pathlib.Path) -> dict[str, str | float]:
-    """What the dumbbell of the scenario is in the options of bench/ns2/dumbbell.tcl."""
+    """What the dumbbell of the scenario is in the options of evidence/ns2/dumbbell.tcl."""
 
     def number(text: str, unit: str) -> float:
         if not text.endswith(unit):

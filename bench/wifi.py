@@ -1,6 +1,6 @@
 """Cases of bench/run.py over the air: TCP uploads against ns-3, saturation against closed forms, cost per packet.
 
-ns-3 is optional: `.venv/bin/python bench/ns3/ns3_runs.py` fetches its wheel and compiles the peer
+ns-3 is optional: `.venv/bin/python evidence/ns3/ns3_runs.py` fetches its wheel and compiles the peer
 (docs/reference-ns3.md).
 """
 
@@ -13,9 +13,9 @@ import statistics
 import sys
 from typing import Any
 
-from airtcp_runs import BENCH, BenchError, Measured, airtcp_command, measure
+from airtcp_runs import ROOT, BenchError, Measured, airtcp_command, measure
 
-sys.path.insert(0, str(BENCH / "ns3"))
+sys.path.insert(0, str(ROOT / "evidence/ns3"))
 
 Entry = dict[str, Any]
 
@@ -158,7 +158,7 @@ def wlan_upload(repeat: int, work: pathlib.Path) -> list[Entry]:
                 "peer_seconds": None,
                 "ratio": None,
                 "memory": {"airtcp": round(max(m for _, m in own) * (1 << 20)), "peer": None},
-                "skipped": "ns-3 is not there: bench/ns3/ns3_runs.py fetches it",
+                "skipped": "ns-3 is not there: evidence/ns3/ns3_runs.py fetches it",
             }
         # Payload, as ns-3 counts it.
         e["airtcp_goodput_mbit"] = round(goodput * 1e-6, 3)

@@ -1,4 +1,4 @@
-"""bench/analyze_kernel.py: the kernel's own account of its retransmissions, and one run of the matrix."""
+"""evidence/analyze_kernel.py: the kernel's own account of its retransmissions, and one run of the matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import kernel_path
 
 ROOT = Path(__file__).resolve().parents[1]
-BENCH = ROOT / "bench/analyze_kernel.py"
+BENCH = ROOT / "evidence/analyze_kernel.py"
 sys.path.append(str(BENCH.parent))
 analyze_kernel = importlib.import_module("analyze_kernel")
 

@@ -115,7 +115,7 @@ def tested() -> Iterator[str]:
 
 def applied() -> Iterator[str]:
     """See `tested`."""
-    for name in ("Cargo.toml", "Cargo.lock", "crates", "tests/reference"):
+    for name in ("Cargo.toml", "Cargo.lock", "crates", "evidence/figures"):
         source, target = ROOT / name, COPY / name
         if source.is_dir():
             shutil.rmtree(target, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""bench/kernel without its clock: verdicts on runs, figures, cells, and the losses that both sides draw.
+"""evidence/kernel without its clock: verdicts on runs, figures, cells, and the losses that both sides draw.
 
 What needs root and /dev/net/tun, or cargo, says so when it is skipped.
 """
@@ -22,7 +22,7 @@ import airtcp
 
 ROOT = Path(__file__).resolve().parents[1]
 # This folder first: bench has a run.py too.
-sys.path[:0] = [str(ROOT / "bench/kernel")]
+sys.path[:0] = [str(ROOT / "evidence/kernel")]
 cells, compare, run, virtual = map(importlib.import_module, ("cells", "compare", "run", "in_virtual_time"))
 
 IN_TIME = {"n": 1000, "mean_us": 20.0, "max_us": 900.0, "over_200us": 4, "over_1ms": 0, "over_5ms": 0}
@@ -224,7 +224,7 @@ def test_the_kernel_is_run_once_and_airtcp_each_time(tmp_path: Path, monkeypatch
 
 def pathemu(tmp_path: Path) -> Path:
     if shutil.which("cargo") is None:
-        pytest.skip("needs cargo, to build bench/kernel/pathemu")
+        pytest.skip("needs cargo, to build evidence/kernel/pathemu")
     built: Path = run.build_pathemu(tmp_path / "target")
     return built
 
@@ -269,7 +269,7 @@ def profile_linux_6() -> dict[str, Any]:
 
 
 def test_the_profile_has_what_was_found_on_the_kernel_that_was_measured() -> None:
-    reference = json.loads((ROOT / "tests/reference/kernel/paths.json").read_text())
+    reference = json.loads((ROOT / "evidence/figures/kernel/paths.json").read_text())
     assert reference["peer"].startswith("Linux 6.18")
     found, profile = reference["found"], profile_linux_6()
     mib = {"MiB": 1 << 20, "KiB": 1 << 10}

@@ -203,7 +203,7 @@ def test_labels_tell_runs_apart(saved: Results) -> None:
     assert len(set(labels_of([saved, saved.save(saved.path.parent / "b") if saved.path else saved]))) == 2
 
 
-@pytest.mark.parametrize("folder", ["python", "tests", "bench", "tools"])
+@pytest.mark.parametrize("folder", ["python", "tests", "bench", "evidence", "tools"])
 def test_joined_rows_keep_their_order(folder: str) -> None:
     """Polars leaves the order of joined rows open, and changes it on several cores: a line would go back in time."""
     loose = []

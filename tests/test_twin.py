@@ -28,8 +28,8 @@ Json = dict[str, Any]
 
 
 def bench() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "bench"))
-    spec = importlib.util.spec_from_file_location("twins", ROOT / "bench/twins.py")
+    sys.path.insert(0, str(ROOT / "evidence"))
+    spec = importlib.util.spec_from_file_location("twins", ROOT / "evidence/twins.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

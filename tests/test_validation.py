@@ -15,7 +15,7 @@ import pytest
 from airtcp import _airtcp
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "bench/kernel"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "evidence/kernel"), str(ROOT / "evidence")]
 cells, compare, coop, efr_kernel, hosts, in_virtual_time, lab, page, queues, real, virtual, walk = map(
     importlib.import_module,
     (
@@ -50,7 +50,7 @@ def test_the_laboratory_s_pages_follow_from_its_figures() -> None:
 @pytest.mark.parametrize("name", page.PARTS)
 def test_the_page_follows_from_the_cells(name: str) -> None:
     wanted = page.PARTS[name](DATA)
-    assert page.part(TEXT, name) == wanted, f"run `bench/validate.py --page` (docs/validation.md, part {name})"
+    assert page.part(TEXT, name) == wanted, f"run `evidence/validate.py --page` (docs/validation.md, part {name})"
 
 
 def test_the_page_follows_from_the_kernel_paths() -> None:
@@ -164,8 +164,8 @@ def test_every_reference_cell_is_counted() -> None:
     by_grid: dict[str, int] = {}
     for row in DATA["rows"]:
         by_grid[row["grid"]] = by_grid.get(row["grid"], 0) + 1
-    ns2 = ROOT / "tests/reference/ns2"
-    paths = json.loads((ROOT / "tests/reference/kernel/paths.json").read_text())["cells"]
+    ns2 = ROOT / "evidence/figures/ns2"
+    paths = json.loads((ROOT / "evidence/figures/kernel/paths.json").read_text())["cells"]
     assert by_grid == {
         "ns2": len(json.loads((ns2 / "grid.json").read_text())["cells"]),
         "study": len(json.loads((ns2 / "study.json").read_text())["cells"]),

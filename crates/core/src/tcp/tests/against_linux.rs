@@ -1,4 +1,4 @@
-//! Against the Linux kernel's own packets (`tests/reference/kernel/losses.json`, made by `bench/kernel/losses.py`): the same
+//! Against the Linux kernel's own packets (`evidence/figures/kernel/losses.json`, made by `evidence/kernel/losses.py`): the same
 //! scripts of lost and delayed packets, run with the profile `linux-6`, send the same segments at the same times.
 //!
 //! Where a timer makes a segment leave, the kernel is later by what its jiffies and timer wheel add. That much is allowed, and
@@ -75,7 +75,7 @@ const REASONS: &[(&str, &str)] = &[
 /// (`AHEAD` of the script).
 const AHEAD: u64 = 4;
 
-/// What a script says of single packets; see `bench/kernel/pathemu/src/script.rs`.
+/// What a script says of single packets; see `evidence/kernel/pathemu/src/script.rs`.
 #[derive(Clone)]
 struct Rule {
     number: Option<(u64, u64)>,
@@ -365,13 +365,13 @@ fn explain(reason: &str) -> &'static str {
 // [RFC6675-6-1] [RFC8985-4-1] [RFC8985-9.2-1] [RFC9438-4.6-1]
 #[test]
 fn loss_recovery_is_as_in_the_kernel() {
-    compare(include_str!("../../../../../tests/reference/kernel/losses.json"), ACCEPTED);
+    compare(include_str!("../../../../../evidence/figures/kernel/losses.json"), ACCEPTED);
 }
 
 /// ACKs are delayed and compressed as everywhere.
 #[test]
 fn loss_recovery_with_the_kernels_own_acks_is_as_in_the_kernel() {
-    compare(include_str!("../../../../../tests/reference/kernel/losses_as_is.json"), ACCEPTED_AS_IS);
+    compare(include_str!("../../../../../evidence/figures/kernel/losses_as_is.json"), ACCEPTED_AS_IS);
 }
 
 fn compare(reference: &str, list: &'static str) {

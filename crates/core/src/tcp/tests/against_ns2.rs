@@ -1,4 +1,4 @@
-//! Against ns-2.35's own packet traces (`tests/reference/ns2`, which has the scripts that made them).
+//! Against ns-2.35's own packet traces (`evidence/figures/ns2`, which has the scripts that made them).
 
 use super::*;
 
@@ -62,16 +62,16 @@ fn compare(csv: &'static str, pair: &Pair, tolerance_ms: f64) {
 // [RFC5681-3.2-3] [RFC5681-3.2-11]
 #[test]
 fn one_loss() {
-    let csv = include_str!("../../../../../tests/reference/ns2/one_loss.csv");
+    let csv = include_str!("../../../../../evidence/figures/ns2/one_loss.csv");
     compare(csv, &run(Recovery::Reno, &[60], 1, u64::MAX, 8), 1.3);
 }
 
 // [RFC6582-3.2-4a] [RFC6582-3.2-4b]
 #[test]
 fn two_losses() {
-    let newreno = include_str!("../../../../../tests/reference/ns2/two_losses_newreno.csv");
+    let newreno = include_str!("../../../../../evidence/figures/ns2/two_losses_newreno.csv");
     compare(newreno, &run(Recovery::NewReno, &[60, 63], 1, u64::MAX, 8), 1.3);
-    let sack = include_str!("../../../../../tests/reference/ns2/two_losses_sack.csv");
+    let sack = include_str!("../../../../../evidence/figures/ns2/two_losses_sack.csv");
     let pair = run(Recovery::Sack, &[60, 63], 1, u64::MAX, 8);
     assert_eq!(resent(&pair).iter().map(|r| r.0).collect::<Vec<_>>(), [58, 61]);
     assert!(events(sack).iter().filter(|e| e.kind == "resend").map(|e| e.segment).eq([58, 61]));
@@ -79,7 +79,7 @@ fn two_losses() {
 
 #[test]
 fn two_losses_cost_reno_a_timeout() {
-    let csv = include_str!("../../../../../tests/reference/ns2/two_losses_reno.csv");
+    let csv = include_str!("../../../../../evidence/figures/ns2/two_losses_reno.csv");
     let theirs: Vec<f64> = events(csv).iter().filter(|e| e.kind == "timeout").map(|e| e.ms).collect();
     let pair = run(Recovery::Reno, &[60, 63], 1, u64::MAX, 8);
     assert_eq!(pair.sender.stats().timeouts as usize, theirs.len());
@@ -92,7 +92,7 @@ fn two_losses_cost_reno_a_timeout() {
 // [RFC6298-5.4-1]
 #[test]
 fn timeouts_and_their_backoff() {
-    let csv = include_str!("../../../../../tests/reference/ns2/timeout.csv");
+    let csv = include_str!("../../../../../evidence/figures/ns2/timeout.csv");
     let waits = |times: Vec<f64>| times.windows(2).map(|w| w[1] - w[0]).collect::<Vec<f64>>();
     let theirs = waits(events(csv).iter().filter(|e| e.segment == 38 && e.kind == "resend").map(|e| e.ms).collect());
     // Segment 38 is lost with each of its first four transmissions; ours come at other counts than ns-2's.
@@ -122,7 +122,7 @@ fn timeouts_and_their_backoff() {
 /// The SYN is lost: ssthresh is 2 from then on, so the window grows by 1/cwnd for each ACK from the second one on.
 #[test]
 fn after_a_lost_syn() {
-    let csv = include_str!("../../../../../tests/reference/ns2/syn_lost.csv");
+    let csv = include_str!("../../../../../evidence/figures/ns2/syn_lost.csv");
     let c = config("ns2-reno", |c| c.packet_bytes = 1500);
     let mut pair = Pair::same(&c, Span::from_ms(20));
     pair.rate = Some(DataRate::from_mbps(10));
@@ -145,7 +145,7 @@ fn after_a_lost_syn() {
 // [RFC5681-3.1-17]
 #[test]
 fn slow_start_overflow_and_its_repair() {
-    let csv = include_str!("../../../../../tests/reference/ns2/slow_start_overflow.csv");
+    let csv = include_str!("../../../../../evidence/figures/ns2/slow_start_overflow.csv");
     let c = config("ns2-reno", |c| c.packet_bytes = 1500);
     let mut pair = Pair::same(&c, Span::from_ms(20));
     pair.rate = Some(DataRate::from_mbps(10));
@@ -157,7 +157,7 @@ fn slow_start_overflow_and_its_repair() {
 
 #[test]
 fn a_lost_syn_and_a_lost_tail() {
-    let csv = include_str!("../../../../../tests/reference/ns2/tail_loss.csv");
+    let csv = include_str!("../../../../../evidence/figures/ns2/tail_loss.csv");
     let theirs: Vec<f64> = events(csv).iter().filter(|e| e.kind == "timeout").map(|e| e.ms).collect();
     let pair = run(Recovery::Reno, &[20, 21], 3, 21 * 1460, u32::MAX);
     let again = resent(&pair);

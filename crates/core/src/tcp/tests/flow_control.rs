@@ -22,7 +22,7 @@ fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
 }
 
 /// With several holes what waits above them takes room: an ACK that fills the first of them moves the window's edge less far, or not at
-/// all. So a kernel 6.18 holds back BBR at 2 % of loss (bench/kernel/run.py trace).
+/// all. So a kernel 6.18 holds back BBR at 2 % of loss (evidence/kernel/run.py trace).
 #[test]
 fn what_waits_above_a_hole_takes_room_from_the_window() {
     for (receive_window_in_steps, edge) in [(true, 48), (false, 55)] {
@@ -45,7 +45,7 @@ fn what_waits_above_a_hole_takes_room_from_the_window() {
     }
 }
 
-/// What a kernel 6.18 sent (bench/kernel/run.py trace): 22 single ACKs at first, 16 of its quick ACKs and six segments with which the window
+/// What a kernel 6.18 sent (evidence/kernel/run.py trace): 22 single ACKs at first, 16 of its quick ACKs and six segments with which the window
 /// grew from 65160 bytes to 80480: the room of a buffer of 81920 beside the segment that has just come (there of 1440 bytes: its part of
 /// its skb; here of its payload).
 #[test]

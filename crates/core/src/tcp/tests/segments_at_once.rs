@@ -1,4 +1,4 @@
-//! What leaves at once, and where PSH stands: beside what a kernel 6.18 sent (bench/kernel/run.py trace).
+//! What leaves at once, and where PSH stands: beside what a kernel 6.18 sent (evidence/kernel/run.py trace).
 
 use std::cell::RefCell;
 use std::rc::Rc;

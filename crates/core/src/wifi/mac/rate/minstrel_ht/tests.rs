@@ -1,4 +1,4 @@
-//! Against the kernel's own code: the channels that `bench/kernel/minstrel/run.py` sent through Linux's Minstrel-HT, and every
+//! Against the kernel's own code: the channels that `evidence/kernel/minstrel/run.py` sent through Linux's Minstrel-HT, and every
 //! decision that it took on them.
 
 use std::fmt::Write;
@@ -202,7 +202,7 @@ impl Run {
 }
 
 fn record() -> Record {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/reference/kernel/minstrel_ht.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../evidence/figures/kernel/minstrel_ht.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
