@@ -19,13 +19,20 @@ pub(crate) fn hosts_file<'a>(hosts: impl Iterator<Item = (&'a str, Addresses)>, 
     text
 }
 
-/// The variable that holds a host's IPv4 address: `AIRTCP_SERVER`.
-pub(crate) fn variable(host: &str) -> String {
+/// The variable that holds the name of a program's own host.
+pub(crate) const OWN_HOST: &str = "AIRTCP_HOST";
+/// The variable that holds the machine's address.
+pub(crate) const MACHINE: &str = "AIRTCP_MACHINE";
+/// Variables that mean something else: two of these, and programs and folders of airtcp's own.
+const TAKEN: [&str; 4] = [OWN_HOST, MACHINE, "AIRTCP_EMU", "AIRTCP_STUDIES"];
+
+/// The variable that holds a host's IPv4 address: `AIRTCP_SERVER`. `None`: it is taken.
+pub(crate) fn variable(host: &str) -> Option<String> {
     let mut name = String::from("AIRTCP_");
     for c in host.chars().filter(|&c| c != ']') {
         name.push(if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     }
-    name
+    (!TAKEN.contains(&name.as_str())).then_some(name)
 }
 
 #[cfg(test)]
@@ -40,6 +47,9 @@ mod tests {
         assert!(text.contains("\n10.0.0.2 server\nfd00::2 server\n10.0.0.2 sta3 sta[3]\n"), "{text}");
         let text = hosts_file(both, false);
         assert!(text.ends_with("\n10.0.0.2 server\n10.0.0.2 sta3 sta[3]\n"), "{text}");
-        assert_eq!((variable("server"), variable("sta[3]")), ("AIRTCP_SERVER".to_owned(), "AIRTCP_STA_3".to_owned()));
+        assert_eq!(variable("server").as_deref(), Some("AIRTCP_SERVER"));
+        assert_eq!(variable("sta[3]").as_deref(), Some("AIRTCP_STA_3"));
+        // Each of them would be taken for something else.
+        assert!(["host", "Machine", "emu", "studies"].iter().all(|name| variable(name).is_none()));
     }
 }

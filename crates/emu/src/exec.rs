@@ -3,7 +3,6 @@
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
@@ -14,42 +13,55 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::stat::fstat;
+use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 
 use crate::Stop;
-use crate::state::{State, StateHost};
-use crate::sys::{Before, open_process};
-use crate::um::inside::{self, ASKED, Asked, write_whole};
+use crate::process::{Process, is_same, me};
+use crate::shared::Shared;
+use crate::state::{Networks, Running, State, StateHost, first_process, host_space};
+use crate::sys::Before;
+use crate::um::inside::{self, ASKED, Asked};
 use crate::um::keys::{Input, Keyboard, Screen, Typed, whole};
 
-/// Finds the host among the running networks. `network`: the process of one; empty: whichever has the host.
-fn find<'a>(running: &'a [(i32, State)], network: &str, host: &str) -> Result<(i32, &'a State, &'a StateHost), Stop> {
+/// Finds the host among the networks. `network`: the process of one; empty: whichever has the host.
+fn find<'a>(
+    running: &[(i32, &'a State)],
+    refused: &[(i32, String)],
+    network: &str,
+    host: &str,
+) -> Result<(usize, &'a StateHost), Stop> {
+    if let Some((pid, why)) = refused.iter().find(|(pid, _)| pid.to_string() == network) {
+        return Err(Stop::bad_input(format!("--network {pid}: {why}")));
+    }
     let list = |of: &mut dyn Iterator<Item = String>| of.collect::<Vec<_>>().join("; ");
     let all = || {
         list(&mut running.iter().map(|(pid, state)| {
             format!("{pid} ({}: {})", state.name, list(&mut state.hosts.iter().map(|h| h.name.clone())))
         }))
     };
+    let others = || refused.iter().map(|(pid, why)| format!("\nnote: network {pid}: {why}")).collect::<String>();
     if running.is_empty() {
-        return Err(Stop::bad_input("no network of yours is running here: start one with `airtcp shell`"));
+        let none = "no network of yours is running here: start one with `airtcp shell`";
+        return Err(Stop::bad_input(format!("{none}{}", others())));
     }
     let mut found = running
         .iter()
-        .filter(|(pid, _)| network.is_empty() || pid.to_string() == network)
-        .filter_map(|(pid, state)| Some((*pid, state, state.hosts.iter().find(|h| h.name == host)?)));
+        .enumerate()
+        .filter(|(_, (pid, _))| network.is_empty() || pid.to_string() == network)
+        .filter_map(|(place, (_, state))| Some((place, state.hosts.iter().find(|h| h.name == host)?)));
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
-        (None, _) => {
-            Err(Stop::bad_input(format!("no running network has a real host {host:?}; running are: {}", all())))
-        }
+        (None, _) => Err(Stop::bad_input(format!(
+            "no running network has a real host {host:?}; running are: {}{}",
+            all(),
+            others()
+        ))),
         (Some(_), Some(_)) => {
             let all = all();
             Err(Stop::bad_input(format!("several running networks have a host {host:?}: say --network PID, of: {all}")))
         }
     }
-}
-
-fn strip(path: &Path) -> &Path {
-    path.strip_prefix("/").unwrap_or(path)
 }
 
 /// How often this process looks for what its command in a guest has written, in the machine's time.
@@ -58,8 +70,28 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Exit code of a command that was left with [`crate::um::keys::LEAVE`]: as if it was interrupted.
 const LEFT: u8 = 130;
 
+/// Longest text of a command's status.
+const STATUS: u64 = 64;
+
+/// The folder that guests share with their network's process. It is in memory, nobody outside of the network sees it, and it is this
+/// user's.
+fn shared_folder(network: &Process, work: &Path) -> Result<Shared, String> {
+    let text = |error: io::Error| format!("{}: {error}", work.display());
+    let shared = Shared::open(&network.root().map_err(text)?, work).map_err(text)?;
+    let is_theirs = fstatfs(shared.folder()).is_ok_and(|about| about.filesystem_type() == TMPFS_MAGIC)
+        && fstat(shared.folder()).is_ok_and(|about| about.st_uid == me().as_raw());
+    let space = |of: &Process| of.space("mnt").map_err(text);
+    if is_theirs && !is_same(&space(network)?, &space(&Process::own().map_err(text)?)?) {
+        Ok(shared)
+    } else {
+        Err(format!("{} is not the folder of a network's guests", work.display()))
+    }
+}
+
 /// Asks a guest of a network in virtual time for a command, and waits for it. `work`: the folder that guests share.
-fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<ExitCode, Stop> {
+fn in_guest(network: &Process, work: &Path, host: usize, command: &[&str]) -> Result<ExitCode, Stop> {
+    let pid = network.pid;
+    let work = shared_folder(network, work).map_err(|why| Stop::failure(format!("network {pid}: {why}")))?;
     let failed = |error: io::Error| Stop::failure(format!("network {pid}: asking for a command: {error}"));
     // Never that of an earlier process, which had the same number: guests answer each name once.
     let began = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
@@ -75,18 +107,18 @@ fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<Exit
             keyboard = Some(Keyboard::take(name.clone()).map_err(failed)?);
         } else {
             input = Input::Whole;
-            let mut file = File::create(work.join(whole(&name))).map_err(failed)?;
+            let mut file = work.create(&whole(&name)).map_err(failed)?;
             io::copy(&mut io::stdin(), &mut file).map_err(failed)?;
         }
     }
     let asked = Asked { host, argv, folder, input };
     let text = serde_json::to_string(&asked).map_err(|error| failed(error.into()))?;
-    write_whole(&work.join(format!("{}{name}{}", ASKED.0, ASKED.1)), &text).map_err(failed)?;
+    work.write_whole(&format!("{}{name}{}", ASKED.0, ASKED.1), &text).map_err(failed)?;
     let mut shown = 0;
     loop {
         // In this order: what was written before the end is all there is.
-        let status = fs::read_to_string(work.join(inside::status(&name))).ok();
-        if let Ok(mut file) = File::open(work.join(inside::output(&name))) {
+        let status = work.text(&inside::status(&name), STATUS).map_err(failed)?;
+        if let Some(mut file) = work.read(&inside::output(&name)).map_err(failed)? {
             file.seek(SeekFrom::Start(shown)).map_err(failed)?;
             shown += io::copy(&mut file, &mut io::stdout()).map_err(failed)?;
             io::stdout().flush().map_err(failed)?;
@@ -95,7 +127,7 @@ fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<Exit
             let code: i32 = status.trim().parse().unwrap_or(1);
             return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)));
         }
-        if !work.is_dir() {
+        if network.status().is_err() {
             drop(keyboard);
             return Err(Stop::failure(format!("network {pid} has ended before the command")));
         }
@@ -107,7 +139,7 @@ fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<Exit
         // Interrupted by the terminal's new size, which is looked at below.
         let _ = poll(&mut keys, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO));
         let has_keys = keys[0].any().unwrap_or(false);
-        if keyboard.hand_on(work, has_keys).map_err(failed)? == Typed::Leave {
+        if keyboard.hand_on(&work.path(), has_keys).map_err(failed)? == Typed::Leave {
             return Ok(ExitCode::from(LEFT));
         }
     }
@@ -115,28 +147,32 @@ fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<Exit
 
 /// Runs the command there and returns its status.
 pub(crate) fn run(network: &str, host: &str, command: &[&str]) -> Result<ExitCode, Stop> {
-    let running = State::all();
-    let (pid, state, host) = find(&running, network, host)?;
+    let networks = Networks::find();
+    let shown: Vec<_> = networks.running.iter().map(|Running { process, state }| (process.pid, state)).collect();
+    let (place, host) = find(&shown, &networks.refused, network, host)?;
+    let Running { process: network, state } = &networks.running[place];
     if let Some(work) = &state.guests {
         let place = state.hosts.iter().position(|known| known.name == host.name).unwrap_or(0);
-        return in_guest(pid, &Path::new("/proc").join(pid.to_string()).join("root").join(strip(work)), place, command);
+        return in_guest(network, work, place, command);
     }
-    let gone = |what: &str, error: &dyn std::fmt::Display| Stop::failure(format!("network {pid}: {what}: {error}"));
-    let space = File::open(format!("/proc/{pid}/fd/{}", host.space)).map_err(|e| gone("its host's namespace", &e))?;
-    let init = open_process(state.init).map_err(|e| gone("its first process", &e))?;
-    let user = |of: &str| fs::read_link(format!("/proc/{of}/ns/user")).ok();
+    let gone =
+        |what: &str, error: &dyn std::fmt::Display| Stop::failure(format!("network {}: {what}: {error}", network.pid));
+    let space = host_space(network, host).map_err(|why| gone("its host's namespace", &why))?;
+    let (first, entry) = first_process(network, state.init).map_err(|why| gone("its first process", &why))?;
+    let users = |of: &Process| of.space("user").map_err(|error| gone("its users", &error));
+    let own = Process::own().map_err(|error| gone("this process", &error))?;
     let mut kinds = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
-    if user("self") != user(&state.init.to_string()) {
+    if !is_same(&users(&own)?, &users(&first)?) {
         kinds |= CloneFlags::CLONE_NEWUSER;
     }
     let place = std::env::current_dir();
-    setns(&init, kinds).map_err(|e| gone("entering it", &e.desc()))?;
+    setns(&entry, kinds).map_err(|e| gone("entering it", &e.desc()))?;
     let (name, arguments) = match command {
         [] => (std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned()), &[][..]),
         [name, arguments @ ..] => ((*name).to_owned(), arguments),
     };
     let mut command = Command::new(&name);
-    command.args(arguments).envs(host.env.iter().map(|(k, v)| (k, v)));
+    command.args(arguments).envs(host.variables());
     if let Ok(place) = place {
         command.current_dir(place);
     }
@@ -169,12 +205,16 @@ mod tests {
 
     #[test]
     fn a_host_is_found_or_the_message_says_what_there_is() {
-        let running = [network(10, &["laptop", "server"]), network(20, &["laptop"])];
-        assert_eq!(find(&running, "", "server").unwrap().0, 10);
-        assert_eq!(find(&running, "20", "laptop").unwrap().0, 20);
-        let message = |network, host| find(&running, network, host).unwrap_err().message;
+        let all = [network(10, &["laptop", "server"]), network(20, &["laptop"])];
+        let running: Vec<_> = all.iter().map(|(pid, state)| (*pid, state)).collect();
+        let others = [(30, "it belongs to bob".to_owned())];
+        assert_eq!(find(&running, &others, "", "server").unwrap().0, 0);
+        assert_eq!(find(&running, &others, "20", "laptop").unwrap().0, 1);
+        let message = |network, host| find(&running, &others, network, host).unwrap_err().message;
         assert!(message("", "laptop").contains("--network PID, of: 10 (home: laptop; server); 20 (home: laptop)"));
         assert!(message("", "phone").contains("no running network has a real host \"phone\""));
-        assert!(find(&[], "", "x").unwrap_err().message.contains("start one"));
+        assert!(message("", "phone").ends_with("\nnote: network 30: it belongs to bob"));
+        assert_eq!(message("30", "laptop"), "--network 30: it belongs to bob");
+        assert!(find(&[], &[], "", "x").unwrap_err().message.contains("start one"));
     }
 }

@@ -1,6 +1,7 @@
 //! The first process of the programs' own process namespace. It starts the commands, takes in whoever is orphaned, and tells
 //! how each command ended. When it ends, and it ends with the driver, the kernel kills everything in the namespace.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::signals;
 use crate::sys::{Before, Processors, inherited, keep_to};
+use crate::tell;
 
 /// What the driver tells init.
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,7 +69,7 @@ pub(crate) fn run(plan: RawFd) -> ExitCode {
         }
         Err(error) => {
             if !error.is_empty() {
-                eprintln!("error: starting the programs: {error}");
+                tell(format_args!("error: starting the programs: {error}"));
             }
             ExitCode::FAILURE
         }
@@ -100,7 +102,12 @@ fn start(plan: RawFd) -> Result<Init, String> {
     let reports = File::from(inherited(plan.reports).map_err(text)?);
     // Before the first child, so that none of them ends unseen.
     let signals = signals::caught(&[Signal::SIGCHLD, Signal::SIGQUIT]).map_err(|error| error.to_string())?;
+    // Programs get none of them: each enters its own host's, and is in no other.
+    let spaces: BTreeSet<RawFd> = plan.commands.iter().map(|program| program.space).collect();
+    let _spaces: Vec<OwnedFd> = spaces.into_iter().map(inherited).collect::<Result<_, _>>().map_err(text)?;
     own_files(&plan)?;
+    // The machine's network is nobody's way out: whoever takes over this process finds an empty one.
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("a network namespace: {}", error.desc()))?;
     let mut order = [0];
     if nix::unistd::read(&orders, &mut order) != Ok(1) || order[0] != GO {
         // Nobody is left to start them for; whoever ended has said why.
@@ -112,7 +119,7 @@ fn start(plan: RawFd) -> Result<Init, String> {
     for (place, program) in plan.commands.iter().enumerate() {
         let child = init.spawn(place, program).map_err(|error| {
             let argv = program.argv.join(" ");
-            eprintln!("error: host {:?}: cannot run {argv:?}: {error}", program.host);
+            tell(format_args!("error: host {:?}: cannot run {argv:?}: {error}", program.host));
         });
         init.children.push(child.ok());
         if init.children[place].is_none() {
@@ -141,12 +148,12 @@ fn own_files(plan: &InitPlan) -> Result<(), String> {
             mount(Some(from.as_str()), to.as_str(), nowhere, MsFlags::MS_BIND, nowhere).map_err(io::Error::from)
         });
         if let Err(error) = put {
-            eprintln!("note: {to} stays the machine's, so names of hosts may be unknown inside: {error}");
+            tell(format_args!("note: {to} stays the machine's, so names of hosts may be unknown inside: {error}"));
         }
     }
     umount2("/proc", MntFlags::MNT_DETACH).map_err(|error| failed("/proc", error))?;
     if let Err(error) = mount(Some("proc"), "/proc", Some("proc"), plain, nowhere) {
-        eprintln!("note: /proc stays the machine's, so `ps` shows other processes: {}", error.desc());
+        tell(format_args!("note: /proc stays the machine's, so `ps` shows other processes: {}", error.desc()));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use airtcp_core::convert::signed32;
 use crate::Stop;
 use crate::space::{Host, is_administrator};
 use crate::sys::Before;
+use crate::tell;
 
 /// The device behind which pasta is.
 const DEVICE: &str = "internet0";
@@ -39,7 +40,7 @@ pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
     );
     let nft = inside("nft", host.space()).arg(rules).stderr(Stdio::null()).status();
     if !nft.is_ok_and(|status| status.success()) {
-        eprintln!("note: no address translation here (nft): only one host at a time can use the internet");
+        tell(format_args!("note: no address translation here (nft): only one host at a time can use the internet"));
     }
     Ok(())
 }

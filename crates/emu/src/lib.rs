@@ -36,10 +36,12 @@ mod net;
 mod netlink;
 pub mod payloads;
 mod plan;
+mod process;
 mod radios;
 mod report;
 mod run;
 mod segments;
+mod shared;
 mod signals;
 mod space;
 mod state;
@@ -50,7 +52,13 @@ pub mod um;
 pub mod watch;
 mod world;
 
+use std::io::Write;
 use std::process::ExitCode;
+
+/// Writes a line to standard error. A terminal that has gone, or a full disk, ends nothing.
+fn tell(line: std::fmt::Arguments) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
 
 /// An input that is wrong, or a machine that does not allow what is asked.
 const BAD_INPUT: u8 = 2;
@@ -89,7 +97,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         _ => Err(Stop::bad_input("airtcp-emu is a part of the command airtcp: use `airtcp shell` and `airtcp exec`")),
     };
     done.unwrap_or_else(|stop| {
-        eprintln!("error: {}", stop.message);
+        tell(format_args!("error: {}", stop.message));
         ExitCode::from(stop.code)
     })
 }

@@ -19,7 +19,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::unistd::{getppid, pipe2};
 
 use crate::Stop;
-use crate::addresses::{hosts_file, variable};
+use crate::addresses::{MACHINE, OWN_HOST, hosts_file, variable};
 use crate::capture::Capture;
 use crate::clock::{Clock, Monotonic, SPIN, Urgency};
 use crate::connections::Seen;
@@ -30,10 +30,11 @@ use crate::net::can_have_v6;
 use crate::plan::Plan;
 use crate::report::{CommandReport, HostReport, Report, processor_time};
 use crate::signals;
-use crate::space::{Host, HostPlan, become_root, no_tun};
+use crate::space::{GONE, Host, HostPlan, become_root, no_tun};
 use crate::state::{State, StateHost};
 use crate::store::{OUTPUT, Store, meanings};
 use crate::sys::Before;
+use crate::tell;
 use crate::watch::{Machine, Validity, Watch};
 use crate::world::{Attached, Real, attach};
 
@@ -115,10 +116,10 @@ fn tell_hosts(hosts: &[Host], attached: &Attached) {
         let (at, profile) = (real.addresses, &real.profile);
         let v6 = if can_have_v6(real.mtu) { format!(", {}", at.v6) } else { String::new() };
         let (v4, device, sysctls) = (at.v4, real.device, sysctls.join(" "));
-        eprintln!("{}: {v4}{v6} on {device}; like {profile}: {sysctls}", host.name);
+        tell(format_args!("{}: {v4}{v6} on {device}; like {profile}: {sysctls}", host.name));
     }
     if !attached.left_out.is_empty() {
-        eprintln!("real programs take the place of the scenario's flows {}", attached.left_out.join(", "));
+        tell(format_args!("real programs take the place of the scenario's flows {}", attached.left_out.join(", ")));
     }
 }
 
@@ -130,13 +131,13 @@ impl Port for Tuns {
         self.0.len()
     }
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> Option<usize> {
-        self.0.get_mut(host)?.tun.read(buffer).ok().flatten()
+        self.0.get_mut(host)?.tun.read(buffer)
     }
     fn has_more(&self, host: usize) -> bool {
         self.0.get(host).is_some_and(|host| host.tun.has_more())
     }
     fn write(&mut self, host: usize, packet: &[u8]) -> bool {
-        self.0.get(host).is_some_and(|host| host.tun.write(packet).is_ok())
+        self.0.get_mut(host).is_some_and(|host| host.tun.write(packet))
     }
 }
 
@@ -187,6 +188,8 @@ struct Live<'a> {
     /// What this thread had used of processors when the network began.
     used: (f64, f64),
     titled: Titled,
+    /// By host.
+    told_gone: Vec<bool>,
     _shown: File,
 }
 
@@ -250,6 +253,7 @@ impl<'a> Live<'a> {
         let urgency = Urgency::ask();
         let watch = Watch::new(hosts.len());
         let Attached { air, real, left_out, least_rtt, .. } = attached;
+        let told_gone = vec![false; hosts.len()];
         let mut driver = Driver::new(air, Tuns(hosts));
         let gated = (0..real.len()).filter(|&place| plan.gates.contains(&real[place].name));
         gated.for_each(|place| driver.gate(place));
@@ -270,6 +274,7 @@ impl<'a> Live<'a> {
             urgency,
             used: processor_time(),
             titled: Titled::default(),
+            told_gone,
             _shown: shown,
         })
     }
@@ -279,7 +284,9 @@ impl<'a> Live<'a> {
         let ended = self.clock.now();
         // The network goes on while programs say goodbye.
         let _ = nix::unistd::write(&self.programs.orders, &[END]);
-        self.go(ended + GRACE, &mut |live| live.programs.all_ended().then_some(End::Time));
+        self.go(ended + GRACE, &mut |live| {
+            (live.programs.all_ended() || live.programs.has_no_init()).then_some(End::Time)
+        });
         if let Some(internet) = &mut self.internet {
             let _ = internet.kill();
             let _ = internet.wait();
@@ -306,7 +313,7 @@ impl<'a> Live<'a> {
         if let Some(Some(status)) = self.decider().and_then(|place| self.programs.status.get(place)) {
             return Some(End::Command(*status));
         }
-        if let Ok(Some(_)) = self.programs.init.try_wait() {
+        if self.programs.has_no_init() {
             return Some(End::Command(1));
         }
         if self.plan.for_s.is_some() && !self.plan.commands.is_empty() && self.programs.all_ended() {
@@ -354,14 +361,18 @@ impl<'a> Live<'a> {
         let sleep = if left > NEAR + NEAR { left.saturating_sub(NEAR) } else { left.saturating_sub(SPIN) };
         let timeout = TimeSpec::nanoseconds(i64::try_from(sleep.as_ns()).unwrap_or(i64::MAX));
         let Live { driver, signals, programs, .. } = self;
-        let mut fds: Vec<PollFd> =
-            driver.ports.0.iter().map(|host| PollFd::new(host.tun.as_fd(), PollFlags::POLLIN)).collect();
+        // A device that is gone has an error to tell, always.
+        let there = |place: &usize| !driver.ports.0[*place].tun.is_gone();
+        let places: Vec<usize> = (0..driver.ports.count()).filter(there).collect();
+        let tun = |&place: &usize| PollFd::new(driver.ports.0[place].tun.as_fd(), PollFlags::POLLIN);
+        let mut fds: Vec<PollFd> = places.iter().map(tun).collect();
         fds.push(PollFd::new(signals.as_fd(), PollFlags::POLLIN));
         fds.push(PollFd::new(programs.reports.as_fd(), PollFlags::POLLIN));
         let woken = ppoll(&mut fds, Some(timeout), None).unwrap_or(0);
         if woken > 0 {
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-            (0..driver.ports.count()).filter(|&host| ready[host]).for_each(|host| driver.wake(host));
+            drop(fds);
+            places.iter().zip(ready).filter(|(_, ready)| *ready).for_each(|(&host, _)| driver.wake(host));
         } else if left <= NEAR + NEAR {
             while self.clock.now() < until {
                 std::hint::spin_loop();
@@ -369,7 +380,18 @@ impl<'a> Live<'a> {
         }
     }
 
+    /// Says of a host whose device is gone that it is, once.
+    fn tell_gone(&mut self) {
+        for (host, is_told) in self.driver.ports.0.iter().zip(&mut self.told_gone) {
+            if host.tun.is_gone() && !*is_told {
+                *is_told = true;
+                tell(format_args!("airtcp: {}: {GONE}; the network goes on without it", host.name));
+            }
+        }
+    }
+
     fn care(&mut self, now: Time) {
+        self.tell_gone();
         let keep = self.store.is_some();
         let is_shown = !self.plan.quiet && nix::unistd::isatty(std::io::stderr()).unwrap_or(false);
         if keep || is_shown {
@@ -406,7 +428,10 @@ impl<'a> Live<'a> {
         let busiest = used.iter().zip(before).map(|(&now, before)| now.saturating_sub(before)).max();
         let air = busiest.map_or(String::new(), |used| format!(", air {:.0} %", 100.0 * used.as_secs_f64() / passed_s));
         self.titled = Titled { at: now, received, used };
-        eprint!("\x1b]2;airtcp: {rate:.1} Mbit/s{rtt}, {queue}{air}, 99 % within {late:.0} us\x07");
+        let _ = write!(
+            std::io::stderr(),
+            "\x1b]2;airtcp: {rate:.1} Mbit/s{rtt}, {queue}{air}, 99 % within {late:.0} us\x07"
+        );
     }
 
     /// Moves rows out of memory, to disk if they are wanted.
@@ -414,7 +439,7 @@ impl<'a> Live<'a> {
         let tables = self.seen.take_tables();
         let Some(store) = &mut self.store else { return };
         if let Err(error) = store.add(&tables) {
-            eprintln!("error: cannot write tables: {error}; the network goes on without");
+            tell(format_args!("error: cannot write tables: {error}; the network goes on without"));
             self.store = None;
         }
     }
@@ -442,17 +467,19 @@ impl<'a> Live<'a> {
                 has_v6: can_have_v6(real.mtu),
                 sysctls: host.sysctls.clone(),
                 traffic,
-                lost: host.net.dropped().unwrap_or(0),
+                lost: host.net.dropped().unwrap_or(0) + host.tun.failed(),
                 gate: None,
             })
             .collect();
         for (place, host) in hosts.iter_mut().enumerate() {
             host.gate = self.driver.gate_report(place);
         }
+        let why_lost = |host: &Host| Some(format!("{}: {}", host.name, host.why_lost()?));
+        let without: Vec<String> = self.driver.ports.0.iter().filter_map(why_lost).collect();
         let lost = hosts.iter().map(|host| host.lost).sum();
         let commands = self.plan.commands.iter().zip(&self.programs.status);
         let mut report = Report {
-            verdict: self.watch.verdict(lost, self.least_rtt, &machine),
+            verdict: self.watch.verdict(lost, self.least_rtt, &machine).spoilt(without),
             lateness: self.watch.lateness(),
             waiting: self.watch.waiting(),
             machine,
@@ -477,10 +504,10 @@ impl<'a> Live<'a> {
             failure.get_or_insert(format!("cannot write tables: {error}"));
         }
         if nix::unistd::isatty(std::io::stderr()).unwrap_or(false) && !plan.quiet {
-            eprint!("\x1b]2;\x07");
+            let _ = write!(std::io::stderr(), "\x1b]2;\x07");
         }
         for line in report.to_lines(plan.quiet) {
-            eprintln!("airtcp: {line}");
+            tell(format_args!("airtcp: {line}"));
         }
         if let Some(error) = failure {
             return Err(Stop::failure(error));
@@ -587,6 +614,11 @@ impl Programs {
         }
     }
 
+    /// It has ended, and all programs with it.
+    fn has_no_init(&mut self) -> bool {
+        matches!(self.init.try_wait(), Ok(Some(_)))
+    }
+
     fn all_ended(&mut self) -> bool {
         self.hear();
         self.status.iter().all(Option::is_some)
@@ -601,10 +633,10 @@ pub(crate) fn environment(plan: &Plan, attached: &Attached) -> Vec<Vec<(String, 
     let everybody = attached.air.everybody().count();
     let is_told = |name: &str| everybody <= IN_VARIABLES || attached.real.iter().any(|real| real.name == name);
     let told = attached.air.everybody().filter(|(name, _)| is_told(name));
-    let mut all: Vec<_> = told.map(|(name, at)| (variable(name), at.v4.to_string())).collect();
+    let mut all: Vec<_> = told.filter_map(|(name, at)| Some((variable(name)?, at.v4.to_string()))).collect();
     if plan.internet.is_some() {
-        all.push(("AIRTCP_MACHINE".to_owned(), crate::internet::MACHINE.to_owned()));
+        all.push((MACHINE.to_owned(), crate::internet::MACHINE.to_owned()));
     }
-    let of = |real: &Real| [vec![("AIRTCP_HOST".to_owned(), real.name.clone())], all.clone()].concat();
+    let of = |real: &Real| [vec![(OWN_HOST.to_owned(), real.name.clone())], all.clone()].concat();
     attached.real.iter().map(of).collect()
 }

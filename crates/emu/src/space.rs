@@ -11,6 +11,7 @@ use nix::unistd::{getegid, geteuid};
 
 use crate::net::{Addresses, Net, Sysctl, set_sysctls};
 use crate::netlink::Netlink;
+use crate::process::is_same;
 use crate::tun::{DEVICE, Tun};
 
 /// SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits.
@@ -18,6 +19,9 @@ pub(crate) const ENDS: u32 = 1 << 0 | 1 << 2;
 
 /// Buckets in a host's table of connections.
 const CONNECTIONS: u32 = 1024;
+
+/// What is said of a host without a device.
+pub(crate) const GONE: &str = "its device was deleted while the network ran";
 
 /// What a host needs to begin with.
 #[derive(Debug, Clone)]
@@ -50,6 +54,18 @@ impl Host {
     /// The descriptor of its network namespace.
     pub(crate) fn space(&self) -> RawFd {
         self.space.as_raw_fd()
+    }
+
+    /// What has become of its device, if that is not where it was: root of the namespace may delete it or move it.
+    pub(crate) fn why_lost(&self) -> Option<&'static str> {
+        match self.tun.space() {
+            _ if self.tun.is_gone() => Some(GONE),
+            Ok(space) if is_same(&space, &self.space) => None,
+            Ok(_) => Some("its device was moved to another namespace"),
+            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Some(GONE),
+            // Linux before 5.1 cannot say.
+            Err(_) => None,
+        }
     }
 
     /// It hands on packets that are not its own.

@@ -34,6 +34,19 @@ pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// The network namespace of a TUN device: TUNGETDEVNETNS.
+pub(crate) fn space_of_tun(file: &File) -> io::Result<OwnedFd> {
+    /// linux/if_tun.h
+    const SPACE: libc::c_ulong = 0x54e3;
+    // SAFETY: the call takes two numbers.
+    let fd = unsafe { libc::ioctl(file.as_raw_fd(), SPACE) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// From now on a socket of netlink hears what the kernel tells this group, too.
 pub(crate) fn join_group(socket: &OwnedFd, group: u32) -> io::Result<()> {
     let size = libc::socklen_t::try_from(size_of::<u32>()).unwrap_or(4);
@@ -212,6 +225,65 @@ pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Who is asked for, of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relative {
+    /// The user namespace that owns it: NS_GET_USERNS.
+    Users,
+    /// The one around it: NS_GET_PARENT.
+    Parent,
+}
+
+/// A relative of a namespace. The descriptor must be of a namespace.
+pub(crate) fn namespace_relative(space: &OwnedFd, relative: Relative) -> io::Result<OwnedFd> {
+    // linux/nsfs.h
+    let request: libc::c_ulong = match relative {
+        Relative::Users => 0xb701,
+        Relative::Parent => 0xb702,
+    };
+    // SAFETY: the call takes two numbers.
+    let fd = unsafe { libc::ioctl(space.as_raw_fd(), request) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Of which kind a namespace is, as a flag of clone(2): NS_GET_NSTYPE.
+pub(crate) fn namespace_kind(space: &OwnedFd) -> io::Result<libc::c_int> {
+    // SAFETY: the call takes two numbers.
+    let kind = unsafe { libc::ioctl(space.as_raw_fd(), 0xb703) };
+    if kind < 0 { Err(io::Error::last_os_error()) } else { Ok(kind) }
+}
+
+/// The user who made a user namespace, as it is called here: NS_GET_OWNER_UID.
+pub(crate) fn namespace_owner(space: &OwnedFd) -> io::Result<u32> {
+    let mut user: libc::uid_t = 0;
+    // SAFETY: the kernel writes a number, which lives until the call returns.
+    let done = unsafe { libc::ioctl(space.as_raw_fd(), 0xb704, &raw mut user) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(user) }
+}
+
+/// From here on no descriptor but the first three is handed on at exec.
+fn hand_on_no_descriptors() -> io::Result<()> {
+    const FIRST: libc::c_uint = 3;
+    /// The most that are looked at one by one.
+    const MANY: libc::rlim_t = 1 << 16;
+    // SAFETY: the call takes three numbers.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        return Ok(());
+    }
+    // Before Linux 5.11.
+    let most = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)?.0.min(MANY);
+    for fd in 3..RawFd::try_from(most).unwrap_or(RawFd::MAX) {
+        // SAFETY: the call takes numbers; a descriptor that is not open is an error, which means nothing here.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok(())
+}
+
 /// What a child does between fork and exec.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Before {
@@ -227,7 +299,7 @@ pub(crate) struct Before {
     pub(crate) terminal: Option<RawFd>,
     /// It begins a session on the terminal that is its standard input.
     pub(crate) begins_session: bool,
-    /// Descriptors that it keeps across exec.
+    /// Descriptors that it keeps across exec, beside the first three: it gets no others, whoever has left them open.
     pub(crate) keeps: Vec<RawFd>,
 }
 
@@ -275,6 +347,7 @@ impl Before {
             // SAFETY: as above.
             let _ = tcsetpgrp(unsafe { std::os::fd::BorrowedFd::borrow_raw(terminal) }, nix::unistd::getpid());
         }
+        hand_on_no_descriptors()?;
         for &fd in &self.keeps {
             // SAFETY: the call takes numbers; a descriptor that is not open is an error.
             if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {

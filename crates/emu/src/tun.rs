@@ -4,11 +4,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use crate::segments::{HEAD, Segments};
-use crate::sys::attach_tun;
+use crate::sys::{attach_tun, space_of_tun};
 
 /// Where the kernel gives TUN devices.
 pub(crate) const DEVICE: &str = "/dev/net/tun";
@@ -18,6 +18,9 @@ pub(crate) const DEVICE: &str = "/dev/net/tun";
 pub(crate) struct Tun {
     file: File,
     segments: Segments,
+    is_gone: bool,
+    /// Packets that the kernel could not hand over.
+    failed: u64,
 }
 
 impl Tun {
@@ -25,22 +28,48 @@ impl Tun {
     pub(crate) fn open(name: &str) -> io::Result<Tun> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
         attach_tun(&file, name)?;
-        Ok(Tun { file, segments: Segments::new() })
+        Ok(Tun { file, segments: Segments::new(), is_gone: false, failed: 0 })
     }
 
     /// The next packet that the host sends; `None`: there is none now.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Option<usize> {
         if let Some(len) = self.segments.next(buffer) {
-            return Ok(Some(len));
+            return Some(len);
         }
         match (&self.file).read(self.segments.room()) {
             Ok(bytes) => {
                 self.segments.filled(bytes);
-                Ok(self.segments.next(buffer))
+                self.segments.next(buffer)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => {
+                let is_none_there = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                if !is_none_there && !self.has_lost(&error) {
+                    self.failed += 1;
+                }
+                None
+            }
         }
+    }
+
+    /// Whether an error says that the host has deleted its device.
+    fn has_lost(&mut self, error: &io::Error) -> bool {
+        self.is_gone |= error.raw_os_error() == Some(libc::EBADFD);
+        self.is_gone
+    }
+
+    /// The host has deleted its device, as root of its namespace may.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    /// Packets that the kernel could not hand over: they are lost.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// The network namespace in which the device is, wherever the host has moved it.
+    pub(crate) fn space(&self) -> io::Result<OwnedFd> {
+        space_of_tun(&self.file)
     }
 
     /// Whether the next packet has come with the last.
@@ -48,9 +77,15 @@ impl Tun {
         self.segments.has_more()
     }
 
-    /// Hands the host a packet, whose checksums are complete.
-    pub(crate) fn write(&self, packet: &[u8]) -> io::Result<()> {
-        (&self.file).write_vectored(&[IoSlice::new(&[0; HEAD]), IoSlice::new(packet)]).map(|_| ())
+    /// Hands the host a packet, whose checksums are complete; false: its device did not take it.
+    pub(crate) fn write(&mut self, packet: &[u8]) -> bool {
+        match (&self.file).write_vectored(&[IoSlice::new(&[0; HEAD]), IoSlice::new(packet)]) {
+            Ok(_) => true,
+            Err(error) => {
+                self.has_lost(&error);
+                false
+            }
+        }
     }
 }
 

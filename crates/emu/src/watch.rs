@@ -167,6 +167,18 @@ pub struct Verdict {
     pub reasons: Vec<String>,
 }
 
+impl Verdict {
+    /// The same, of a network in which hosts were not what they should be: `why` says of each what. It cannot be believed then.
+    #[must_use]
+    pub fn spoilt(mut self, why: Vec<String>) -> Verdict {
+        if !why.is_empty() {
+            self.validity = Validity::Invalid;
+            self.reasons.splice(..0, why);
+        }
+        self
+    }
+}
+
 /// What the machine did to the driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Machine {
@@ -394,6 +406,15 @@ mod tests {
         long.begin_turn(Time::from_ns(5));
         long.end_turn(Time::from_ns(20_000_006));
         assert_eq!(verdict(&long, 0, rtt), Validity::Invalid);
+    }
+
+    #[test]
+    fn a_host_without_its_device_spoils_the_run() {
+        let quiet = Machine { wall_s: 10.0, busy_s: 1.0, ..Machine::default() };
+        let good = || watch(&[(1000, Span::from_us(10))]).verdict(0, Span::from_ms(20), &quiet);
+        assert_eq!(good().spoilt(Vec::new()), good());
+        let spoilt = good().spoilt(vec!["laptop: gone".to_owned()]);
+        assert_eq!((spoilt.validity, &spoilt.reasons[..]), (Validity::Invalid, &["laptop: gone".to_owned()][..]));
     }
 
     #[test]

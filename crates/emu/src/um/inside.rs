@@ -125,7 +125,8 @@ pub(crate) fn run(work: &str, host: &str) -> ExitCode {
 
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let part = path.with_extension("part");
-    fs::write(&part, text)?;
+    // Guests share the folder: never through a link that one of them has put there.
+    OpenOptions::new().write(true).create_new(true).open(&part)?.write_all(text.as_bytes())?;
     fs::rename(part, path)
 }
 
