@@ -17,8 +17,8 @@
 use std::net::IpAddr;
 
 use etherparse::{
-    Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type, IpNumber, Ipv6ExtensionSlice, LaxIpSlice, TcpHeaderSlice,
-    tcp_option,
+    Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type, IpAuthHeaderSlice, IpNumber, Ipv6ExtensionsSlice,
+    Ipv6FragmentHeaderSlice, Ipv6RawExtHeaderSlice, LaxIpSlice, TcpHeaderSlice, tcp_option,
 };
 
 use super::MAX_WINDOW_SCALE;
@@ -144,13 +144,7 @@ impl Reader {
                 let header = v4.header();
                 (header.dcp().value() << 2 | header.ecn().value(), u32::from(header.identification()))
             }
-            LaxIpSlice::Ipv6(v6) => {
-                let fragment = v6.extensions().clone().into_iter().find_map(|extension| match extension {
-                    Ipv6ExtensionSlice::Fragment(fragment) => Some(fragment.identification()),
-                    _ => None,
-                });
-                (v6.header().traffic_class(), fragment.unwrap_or(0))
-            }
+            LaxIpSlice::Ipv6(v6) => (v6.header().traffic_class(), fragmented(v6.extensions()).unwrap_or(0)),
         };
         let is_fragment = ip.is_fragmenting_payload();
         let tcp =
@@ -214,6 +208,29 @@ impl Reader {
         let is_scaled = scales.key == identity.key && scales.of.iter().all(Option::is_some) && !tcp.syn();
         let shift = if is_scaled { scales.of[usize::from(identity.is_from_higher)].unwrap_or(0) } else { 0 };
         packet.window = u32::from(tcp.window_size()) << shift;
+    }
+}
+
+/// The number of the datagram of which an IPv6 packet is a fragment. The library's iterator is none to use here: where an extension is cut
+/// it reads past the packet's end (etherparse 0.21).
+fn fragmented(extensions: &Ipv6ExtensionsSlice) -> Option<u32> {
+    let (mut kind, mut rest) = (extensions.first_header()?, extensions.slice());
+    loop {
+        let (bytes, next) = match kind {
+            IpNumber::IPV6_FRAGMENTATION_HEADER => {
+                return Some(Ipv6FragmentHeaderSlice::from_slice(rest).ok()?.identification());
+            }
+            IpNumber::IPV6_HEADER_HOP_BY_HOP | IpNumber::IPV6_ROUTE_HEADER | IpNumber::IPV6_DESTINATION_OPTIONS => {
+                let header = Ipv6RawExtHeaderSlice::from_slice(rest).ok()?;
+                (header.slice().len(), header.next_header())
+            }
+            IpNumber::AUTHENTICATION_HEADER => {
+                let header = IpAuthHeaderSlice::from_slice(rest).ok()?;
+                (header.slice().len(), header.next_header())
+            }
+            _ => return None,
+        };
+        (kind, rest) = (next, rest.get(bytes..)?);
     }
 }
 

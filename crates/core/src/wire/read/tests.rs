@@ -213,6 +213,27 @@ fn what_is_no_packet_is_refused_and_what_is_unknown_travels() {
     }
 }
 
+/// An IPv6 packet from one host to another, of which `kind` is the first header after IP's.
+fn with_extensions(kind: u8, after: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(after.len()).unwrap().to_be_bytes();
+    let head = [0x60, 0, 0, 0, length[0], length[1], kind, 64];
+    [&head[..], &address6(1).octets(), &address6(2).octets(), after].concat()
+}
+
+#[test]
+fn an_extension_that_is_cut_ends_the_reading() {
+    const OPTIONS: u8 = 60;
+    for (kind, first_bytes) in [(51, [6, 255]), (43, [6, 255]), (44, [6, 0]), (60, [59, 255]), (0, [6, 255])] {
+        // Whole options, and behind them a header that claims up to 2 KiB and has two bytes.
+        let options = [kind, 0, 1, 4, 0, 0, 0, 0];
+        // In a buffer of its own, so that nothing lies behind it.
+        let cut = with_extensions(OPTIONS, &[&options[..], &first_bytes].concat()).into_boxed_slice();
+        assert_eq!(usize::from(read(&cut).packet.size), cut.len(), "{kind}");
+        let plain = with_extensions(kind, &first_bytes).into_boxed_slice();
+        assert_eq!(usize::from(read(&plain).packet.size), plain.len(), "{kind}");
+    }
+}
+
 #[test]
 fn addresses_lead_back_to_their_nodes() {
     for node in [0, 1, 253, 254, 255, 508, 70_000, 999_999] {
