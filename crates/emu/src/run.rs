@@ -30,7 +30,7 @@ use crate::net::can_have_v6;
 use crate::plan::Plan;
 use crate::report::{CommandReport, HostReport, Report, processor_time};
 use crate::signals;
-use crate::space::{GONE, Host, HostPlan, become_root, no_tun};
+use crate::space::{Host, HostPlan, become_root, no_tun};
 use crate::state::{State, StateHost};
 use crate::store::{OUTPUT, Store, meanings};
 use crate::sys::Before;
@@ -188,8 +188,8 @@ struct Live<'a> {
     /// What this thread had used of processors when the network began.
     used: (f64, f64),
     titled: Titled,
-    /// By host.
-    told_gone: Vec<bool>,
+    /// By host: what has become of its device.
+    lost: Vec<Option<&'static str>>,
     _shown: File,
 }
 
@@ -253,7 +253,7 @@ impl<'a> Live<'a> {
         let urgency = Urgency::ask();
         let watch = Watch::new(hosts.len());
         let Attached { air, real, left_out, least_rtt, .. } = attached;
-        let told_gone = vec![false; hosts.len()];
+        let lost = vec![None; hosts.len()];
         let mut driver = Driver::new(air, Tuns(hosts));
         let gated = (0..real.len()).filter(|&place| plan.gates.contains(&real[place].name));
         gated.for_each(|place| driver.gate(place));
@@ -274,7 +274,7 @@ impl<'a> Live<'a> {
             urgency,
             used: processor_time(),
             titled: Titled::default(),
-            told_gone,
+            lost,
             _shown: shown,
         })
     }
@@ -380,18 +380,20 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Says of a host whose device is gone that it is, once.
-    fn tell_gone(&mut self) {
-        for (host, is_told) in self.driver.ports.0.iter().zip(&mut self.told_gone) {
-            if host.tun.is_gone() && !*is_told {
-                *is_told = true;
-                tell(format_args!("airtcp: {}: {GONE}; the network goes on without it", host.name));
+    /// Says of a host that its device is gone, once.
+    fn tell_lost(&mut self) {
+        for (host, lost) in self.driver.ports.0.iter().zip(&mut self.lost) {
+            if lost.is_none() {
+                *lost = host.why_lost();
+                if let Some(why) = lost {
+                    tell(format_args!("airtcp: {}: {why}; the network goes on", host.name));
+                }
             }
         }
     }
 
     fn care(&mut self, now: Time) {
-        self.tell_gone();
+        self.tell_lost();
         let keep = self.store.is_some();
         let is_shown = !self.plan.quiet && nix::unistd::isatty(std::io::stderr()).unwrap_or(false);
         if keep || is_shown {
@@ -474,8 +476,9 @@ impl<'a> Live<'a> {
         for (place, host) in hosts.iter_mut().enumerate() {
             host.gate = self.driver.gate_report(place);
         }
-        let why_lost = |host: &Host| Some(format!("{}: {}", host.name, host.why_lost()?));
-        let without: Vec<String> = self.driver.ports.0.iter().filter_map(why_lost).collect();
+        let without =
+            hosts.iter().zip(&self.lost).filter_map(|(host, why)| Some(format!("{}: {}", host.name, (*why)?)));
+        let without: Vec<String> = without.collect();
         let lost = hosts.iter().map(|host| host.lost).sum();
         let commands = self.plan.commands.iter().zip(&self.programs.status);
         let mut report = Report {

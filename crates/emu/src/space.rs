@@ -21,7 +21,7 @@ pub(crate) const ENDS: u32 = 1 << 0 | 1 << 2;
 const CONNECTIONS: u32 = 1024;
 
 /// What is said of a host without a device.
-pub(crate) const GONE: &str = "its device was deleted while the network ran";
+const GONE: &str = "its device was deleted while the network ran";
 
 /// What a host needs to begin with.
 #[derive(Debug, Clone)]
