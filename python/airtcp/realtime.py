@@ -10,7 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,7 @@ from airtcp import _airtcp
 from airtcp.errors import ResultsError, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import IO
 
     import polars as pl
@@ -178,27 +178,19 @@ class Session:
 
     def wait(self) -> int:
         """Waits for its end and returns its exit code. Signals to this process go to it."""
-
-        def hand_on(number: int, _frame: FrameType | None) -> None:
-            with suppress(ProcessLookupError):
-                self._child.send_signal(number)
-
         import termios
 
-        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {s: signal.signal(s, hand_on) for s in caught}
         terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
         try:
-            code = self._child.wait()
+            code = _wait(self._child)
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
             self._child.kill()
             _take_terminal()
             if terminal is not None:
-                # A guest's shell had its keys as they are, and may have been killed.
-                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
-        return code if code >= 0 else 128 - code
+                # A guest's shell had its keys as they are, and may have been killed. The terminal may have gone.
+                with suppress(termios.error):
+                    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
+        return code
 
     def commit(self) -> Results | None:
         """Turns what it left into results in the folder; `None`: it did not get so far.
@@ -326,19 +318,10 @@ def medium(wanted: Medium, folder: Folder | None = None) -> tuple[int, Results |
     }
     child = _begin("hwsim", text)
 
-    def hand_on(number: int, _frame: FrameType | None) -> None:
-        with suppress(ProcessLookupError):
-            child.send_signal(number)
-
-    caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {s: signal.signal(s, hand_on) for s in caught}
     try:
-        code = child.wait()
+        code = _wait(child)
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         child.kill()
-    code = code if code >= 0 else 128 - code
     if folder is None or raw is None or not (raw / "output.json").exists():
         return code, None
     if wanted.checked is not None:
@@ -346,6 +329,36 @@ def medium(wanted: Medium, folder: Folder | None = None) -> tuple[int, Results |
     else:
         scenario = {"name": Path(wanted.file).stem, "seed": wanted.seed, "wmediumd": wanted.wmediumd}
     return code, _commit(folder, raw, scenario, started)
+
+
+@contextmanager
+def past_hangup() -> Iterator[None]:
+    """What is to be kept is kept, also if the terminal closes.
+
+    Its end is told more than once: by the kernel, and by the shell. The first time ends the network.
+    """
+    # Not SIG_IGN, which programs would inherit.
+    before = signal.signal(signal.SIGHUP, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Waits for the program's end and returns its exit code. Signals to this process go to it."""
+
+    def hand_on(number: int, _frame: FrameType | None) -> None:
+        with suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    before = {number: signal.signal(number, hand_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
 
 
 def _raw(folder: Folder) -> Path:

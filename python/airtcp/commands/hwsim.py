@@ -60,7 +60,7 @@ def _run(args: argparse.Namespace, wanted: Medium) -> int:
 
     if args.out is None:
         return realtime.medium(wanted)[0]
-    with Folder(Path(args.out), tell=say) as folder:
+    with realtime.past_hangup(), Folder(Path(args.out), tell=say) as folder:
         code, kept = realtime.medium(wanted, folder)
     if not args.quiet:
         say(f"results in {args.out}" if kept is not None else "no results were kept")

@@ -102,7 +102,7 @@ def carried_out(plan: Plan, out: str | None) -> int:
 
     from airtcp.results import Folder
 
-    with Folder(Path(out), tell=say) as folder:
+    with realtime.past_hangup(), Folder(Path(out), tell=say) as folder:
         session = realtime.Session(plan, folder)
         code = session.wait()
         kept = session.commit()
