@@ -153,7 +153,7 @@ def refused(place: Path, network: int, *messages: str) -> None:
         (["setpriv", "--no-new-privs"], {}, "it is confined and you are not"),
         (["setpriv", "--bounding-set=-sys_module"], {}, "it has fewer rights than you"),
         (["unshare", "--pid", "--fork"], {}, "it runs in a container"),
-        (["unshare", "--user"], {}, "its namespaces are not those of the network|it is not the first one"),
+        (["unshare", "--user"], {}, "no network namespace of its own"),
         ([], {"is_sealed": False}, "no running network has a real host|no network of yours is running"),
         ([], {"init": "self"}, "it is not the first one of the network's processes"),
         ([], {"init": "inside"}, "it is not the first one of the network's processes"),
