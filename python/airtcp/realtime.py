@@ -333,7 +333,7 @@ def medium(wanted: Medium, folder: Folder | None = None) -> tuple[int, Results |
 
 @contextmanager
 def past_hangup() -> Iterator[None]:
-    """What is to be kept is kept, also if the terminal closes.
+    """Results are kept, also if the terminal closes.
 
     Its end is told more than once: by the kernel, and by the shell. The first time ends the network.
     """
