@@ -169,4 +169,9 @@ def flood(seconds: str) -> None:
 
 if __name__ == "__main__":
     what, *words = sys.argv[1:]
-    {"malformed": malformed, "attacks": attacks, "flood": flood}[what](*words)
+    if what == "malformed":
+        malformed(*words)
+    elif what == "attacks":
+        attacks()
+    else:
+        flood(*words)

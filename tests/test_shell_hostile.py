@@ -43,7 +43,7 @@ def told(out: Path) -> dict[str, Any]:
 def test_a_host_without_its_device_is_told(tmp_path: Path, change: str, why: str) -> None:
     out = tmp_path / "out"
     script = f"ping -c1 server; {change}; sleep 2; exit 0"
-    command = [AIRTCP, "shell", "--line", LINE, "--out", out, "--", "sh", "-c", script]
+    command = [str(AIRTCP), "shell", "--line", LINE, "--out", str(out), "--", "sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == INVALID, done.stderr
     emu = told(out)
@@ -97,7 +97,7 @@ def test_malformed_packets_do_no_harm(tmp_path: Path) -> None:
     out = tmp_path / "out"
     seed = random.randrange(1 << 30)
     script = f"{' '.join(HOSTILE)} malformed {number} {seed} && {' '.join(PROGRAMS)} ping server 5 0.05"
-    command = [AIRTCP, "shell", "--line", "100Mbit/s,2ms", "--out", out, "--", "sh", "-c", script]
+    command = [str(AIRTCP), "shell", "--line", "100Mbit/s,2ms", "--out", str(out), "--", "sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode in (0, INVALID), (seed, done.stderr)
     sent, ping = said(done)
@@ -121,7 +121,7 @@ def test_root_of_a_host_changes_its_network(tmp_path: Path) -> None:
         ip link set eth0 txqueuelen 1; mount -t tmpfs none /etc; umount /proc; exit 0
     """
     out = tmp_path / "out"
-    done = run("shell", "--line", "100Mbit/s,2ms", "--out", out, "--", "sh", "-c", script)
+    done = run("shell", "--line", "100Mbit/s,2ms", "--out", str(out), "--", "sh", "-c", script)
     assert "panicked" not in done.stderr
     assert told(out)["commands"][0]["status"] == 0
 
@@ -168,7 +168,7 @@ def test_a_terminal_that_closes_leaves_the_results(tmp_path: Path, times: int) -
 def test_nowhere_to_write_to_loses_no_results(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with Path("/dev/full").open("w") as full:
-        command = [AIRTCP, "shell", "--line", LINE, "--out", out, "--", "sh", "-c", "exit 5"]
+        command = [str(AIRTCP), "shell", "--line", LINE, "--out", str(out), "--", "sh", "-c", "exit 5"]
         done = subprocess.run(command, stdout=full, stderr=full, check=False, timeout=60)
     assert done.returncode == 5
     assert told(out)["commands"][0]["status"] == 5

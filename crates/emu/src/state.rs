@@ -146,7 +146,7 @@ fn believe(process: &Process, own: &Process) -> Result<(), String> {
     let is_ours = own.program().is_ok_and(|(own, _)| is_same_file(&own, &program));
     let is_trusted =
         [0, me().as_raw()].contains(&program.st_uid) && program.st_mode & (S_ISUID | S_ISGID | S_IWOTH) == 0;
-    if !is_ours && !(is_trusted && name == PROGRAM) {
+    if !(is_ours || is_trusted && name == PROGRAM) {
         return Err(format!("its program is not {PROGRAM}, or one that others may change"));
     }
     let space = |of: &Process, kind: &str| of.space(kind).map_err(text);

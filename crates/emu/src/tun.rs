@@ -80,7 +80,7 @@ impl Tun {
     /// Hands the host a packet, whose checksums are complete; false: its device did not take it.
     pub(crate) fn write(&mut self, packet: &[u8]) -> bool {
         match (&self.file).write_vectored(&[IoSlice::new(&[0; HEAD]), IoSlice::new(packet)]) {
-            Ok(_) => true,
+            Ok(written) => written == HEAD + packet.len(),
             Err(error) => {
                 self.has_lost(&error);
                 false
