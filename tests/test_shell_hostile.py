@@ -161,7 +161,7 @@ def test_a_terminal_that_closes_leaves_the_results(tmp_path: Path, times: int) -
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
     assert airtcp.Results.load(out).name == "line"
-    assert told(out)["driver"]["wall_s"] > 0.3
+    assert told(out)["hosts"].keys() == {"laptop", "server"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
