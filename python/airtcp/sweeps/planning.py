@@ -58,6 +58,8 @@ class Plan:
     sweep: Sweep
     points: tuple[Point, ...] = field(repr=False)
     """In their order: arms, then parameters (the last one varies fastest), then seeds."""
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    """What the scenario files hold, by their paths."""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -147,7 +149,14 @@ class _Planner:
             if len(self.at_points) >= MAX_FAULTS:
                 break
         self._raise_any()
-        return Plan(self.sweep, tuple(points))
+        return Plan(self.sweep, tuple(points), self._sources())
+
+    def _sources(self) -> dict[str, dict[str, Any]]:
+        paths = {arm.scenario for arm in self.sweep.arm_list if isinstance(arm.scenario, Path)}
+        # A scenario without a name is called like its file.
+        return {
+            str(path): {"name": path.stem, **_airtcp.Document.load(path, "scenario").value()} for path in sorted(paths)
+        }
 
     # --- which points -------------------------------------------------------------------------------------------------
 
