@@ -18,11 +18,11 @@ from airtcp._marker import Batch
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, FileError
 from airtcp.sweeps.definition import Sweep
-from airtcp.sweeps.planning import Plan, Point, plan
+from airtcp.sweeps.planning import Plan, Point, plan, sources
 from airtcp.sweeps.task import key_of
 
 if TYPE_CHECKING:
-    from airtcp.study.files import Study
+    from airtcp.study.files import Experiment, Study
     from airtcp.study.prepare import Prepared
     from airtcp.study.run import Asked
 
@@ -43,22 +43,20 @@ def of_sweep(planned: Plan) -> Json:
 
 def of_study(study: Study, prepared: Sequence[Prepared], asked: Asked) -> Json:
     """The definition of a study, as it was prepared."""
-    kept = {
-        field.name: msgspec.to_builtins(getattr(study, field.name))
-        for field in fields(study)
-        if field.name not in ("experiments", "folder")
-    }
-    experiments = [
-        {
-            field.name: msgspec.to_builtins(getattr(one.experiment, field.name))
-            for field in fields(one.experiment)
-            if field.name != "sweep"
-        }
-        | {"sweep": _sweep(one.plan)}
-        for one in prepared
-    ]
     options = asdict(asked) | {"settle": None if asked.settle is None else asked.settle.text}
-    return _head("study") | {"study": kept, "experiments": experiments, "asked": options}
+    return _study(study, [(one.experiment, _sweep(one.plan)) for one in prepared], options)
+
+
+def _study(study: Study, experiments: Sequence[tuple[Experiment, Json]], options: Mapping[str, Any]) -> Json:
+    def entry(whole: Study | Experiment, without: str) -> Json:
+        names = [field.name for field in fields(whole) if field.name not in (without, "folder")]
+        return {name: msgspec.to_builtins(getattr(whole, name)) for name in names}
+
+    return _head("study") | {
+        "study": entry(study, "experiments"),
+        "experiments": [{**entry(one, "sweep"), "sweep": sweep} for one, sweep in experiments],
+        "asked": dict(options),
+    }
 
 
 def add(batch: Batch, definition: Mapping[str, Any]) -> None:
@@ -172,14 +170,9 @@ def prepared(definition: Json, engine: str, where: Path) -> tuple[Study, list[Pr
     from airtcp.errors import StudyError
     from airtcp.study.files import Answer, Assumption, Experiment, Finding, Matrix, Plot, Study
     from airtcp.study.prepare import prepare_plan
-    from airtcp.study.run import Asked
-    from airtcp.study.settle import Budget
 
     try:
-        options = dict(definition["asked"])
-        budget = options.pop("settle")
-        asked = Asked(**{name: tuple(v) if isinstance(v, list) else v for name, v in options.items()})
-        asked = replace(asked, settle=None if budget is None else Budget.read(budget))
+        asked = _asked(definition["asked"])
         out = []
         for entry in definition["experiments"]:
             made = planned(entry["sweep"], engine, where)
@@ -198,6 +191,55 @@ def prepared(definition: Json, engine: str, where: Path) -> tuple[Study, list[Pr
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DamagedError(f"{where}: damaged: not what airtcp writes ({error})") from error
     return study, out, asked
+
+
+def of_files(study: Study, options: Mapping[str, Any]) -> Json:
+    """The definition of a study as its files have it, to be compared with a kept one.
+
+    Raises:
+        StudyError: it cannot be run with those options.
+    """
+    from airtcp.errors import StudyError
+    from airtcp.sweeps.definition import changes_of
+
+    asked = _asked(options)
+    wanted = study.only(asked.figures, asked.experiments)
+    sizes = {asked.mode: True}
+    changes = changes_of(asked.changes)
+    entries = []
+    for one in wanted.experiments:
+        try:
+            varied = one.sweep.varied(**sizes, seeds=asked.seeds, set=changes)
+        except FileError as error:
+            raise StudyError(str(error)) from error
+        entries.append((one, _sweep(Plan(varied, (), sources(varied)))))
+    return _study(wanted, entries, {**options})
+
+
+def _asked(options: Mapping[str, Any]) -> Asked:
+    from airtcp.study.run import Asked
+    from airtcp.study.settle import Budget
+
+    given: Json = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    budget = given.pop("settle")
+    asked: Asked = Asked(**given)
+    return asked if budget is None else replace(asked, settle=Budget.read(budget))
+
+
+def compared(definition: Mapping[str, Any]) -> Json:
+    """A definition without what differs from place to place, and from start to start."""
+
+    def bare(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: bare(item) for key, item in value.items() if key not in ("place", "cost")}
+        return [bare(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    found: Any = bare(dict(definition))
+    for entry in found["experiments"]:
+        del entry["sweep"]["kernels"]
+        if definition["asked"]["settle"] is not None:
+            entry["sweep"]["definition"].pop("seeds", None)
+    return found  # type: ignore[no-any-return]
 
 
 def kernels_of(definition: Json) -> dict[tuple[str, str], str]:

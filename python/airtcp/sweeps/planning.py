@@ -111,6 +111,12 @@ def plan(
     return _Planner(sweep).plan()
 
 
+def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """What the scenario files of a sweep hold, by their paths. A scenario without a name is called like its file."""
+    paths = {arm.scenario for arm in sweep.arm_list if isinstance(arm.scenario, Path)}
+    return {str(path): {"name": path.stem, **_airtcp.Document.load(path, "scenario").value()} for path in sorted(paths)}
+
+
 class _Planner:
     def __init__(self, sweep: Sweep) -> None:
         self.sweep: Final = sweep
@@ -149,14 +155,7 @@ class _Planner:
             if len(self.at_points) >= MAX_FAULTS:
                 break
         self._raise_any()
-        return Plan(self.sweep, tuple(points), self._sources())
-
-    def _sources(self) -> dict[str, dict[str, Any]]:
-        paths = {arm.scenario for arm in self.sweep.arm_list if isinstance(arm.scenario, Path)}
-        # A scenario without a name is called like its file.
-        return {
-            str(path): {"name": path.stem, **_airtcp.Document.load(path, "scenario").value()} for path in sorted(paths)
-        }
+        return Plan(self.sweep, tuple(points), sources(self.sweep))
 
     # --- which points -------------------------------------------------------------------------------------------------
 
