@@ -173,7 +173,7 @@ def bad_runs_left_out_as_if_interrupted(it: Copy) -> None:
 
 def rebuilt(it: Copy) -> None:
     """All files of a sweep as they follow from the journal: what the forger's own airtcp writes."""
-    failing = {"name": "failing", "arms": [], "measures": {"text": {"sql": FAILS}}}
+    failing: Json = {"name": "failing", "arms": [], "measures": {"text": {"sql": FAILS}}}
     sweep = arms(**(failing if it.read("sweep.json")["name"] == "failing" else {}))
     SweepResults.collect(plan(sweep), Store.look(it.folder)).save(it.folder)
 

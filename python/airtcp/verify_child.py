@@ -21,6 +21,7 @@ from airtcp.verified import Limits, Verified, limits
 OWN_TIME: Final = 6
 """Times the processor time of a run that planning and drawing may take together."""
 LEAST_TIME_S: Final = 600
+MORE_BYTES: Final = 64 << 20
 
 _LAST_WORDS: Final = 300
 
@@ -68,6 +69,10 @@ def verify(options: Json, most: Limits, *, quiet: bool) -> Verified:
     return found
 
 
+def _largest(folder: Path) -> int:
+    return max((path.lstat().st_size for path in folder.iterdir()), default=0)
+
+
 def _own_time(cpu_s: int) -> int:
     return max(LEAST_TIME_S, OWN_TIME * cpu_s)
 
@@ -84,6 +89,8 @@ def main() -> int:
         (resource.RLIMIT_DATA, options["memory"]),
         (resource.RLIMIT_CPU, _own_time(options["cpu"])),
         (resource.RLIMIT_CORE, 0),
+        # A capture that is made again is as large as the one that is there, or another one.
+        (resource.RLIMIT_FSIZE, _largest(Path(options["what"])) + MORE_BYTES),
     ):
         hard = resource.getrlimit(what)[1]
         # Only the soft one: worker processes have limits of their own.
