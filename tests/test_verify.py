@@ -194,7 +194,7 @@ def test_published_runs_that_were_altered_are_found(study: Path) -> None:
     assert (found.again, found.agreed) == (2, 0)
 
 
-FORGED_DIGESTS = {
+FORGED_DIGESTS: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "a run removed": (lambda lines: lines[1:], "1 runs of the study's files are not in it"),
     "a run more": (lambda lines: [*lines, f"{'f' * 16} {'0' * 16}"], "1 published runs are not those"),
     "nothing left": (lambda lines: [], "21 runs of the study's files are not in it"),
