@@ -9,9 +9,9 @@ import pytest
 
 from airtcp.verified import Verified
 from airtcp.verify import verify
-from conftest import SMALL
+from conftest import ROOT, SMALL
 from forgeries import FORGERIES, Forgery
-from forging import Copy, make, make_run
+from forging import DEFINITION, Copy, make, make_run
 
 Base = Callable[[str], Path]
 
@@ -57,3 +57,47 @@ def test_forgeries_are_found(base: Base, forgery: Forgery, tmp_path: Path) -> No
     assert found.exit == forgery.exit, told(found)
     if forgery.exit:
         assert "verified: " not in found.closing
+
+
+def easier(it: Copy) -> None:
+    """Another claim, in every file that has it, and the page drawn anew: all agrees."""
+    from airtcp.report.page import write
+
+    for name in (DEFINITION, "study.json"):
+        it.text(name, "Everything is lost", "Little is lost")
+    it.sign()
+    write(it.folder)
+
+
+def test_a_study_that_is_known_here_must_be_that_one(
+    base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = Copy(base("study"), tmp_path / "forged")
+    easier(it)
+    found = verify(it.folder, 1, 1)
+    assert (found.exit, found.faults) == (0, [])
+    assert any("held against nothing" in note for note in found.notes)
+    monkeypatch.setenv("AIRTCP_STUDIES", str(ROOT / "tests/data"))
+    found = verify(it.folder, 1, 1)
+    assert found.exit == 3
+    assert "claim is 'Little is lost', not 'Everything is lost'" in found.not_checked[0]
+    assert verify(base("study"), 1, 1).exit == 0
+
+
+def test_a_settled_and_changed_study_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airtcp.study.files import read
+    from airtcp.study.prepare import prepare
+    from airtcp.study.run import Asked, run
+    from airtcp.study.settle import Budget
+
+    monkeypatch.setenv("AIRTCP_STUDIES", str(ROOT / "tests/data"))
+    study = read(ROOT / "tests/data/tiny")
+    part = study.only(experiments=["flows"])
+    asked = Asked("tiny", "quick", 1, experiments=("flows",), settle=Budget(runs=10))
+    run(part, prepare(part, "quick", 1), tmp_path / "settled", asked)
+    found = verify(tmp_path / "settled", 2, 1)
+    assert (found.exit, found.faults, found.not_checked) == (0, [], [])
+    asked = Asked("tiny", "quick", 1, experiments=("flows",), changes=("limit=16",))
+    run(part, prepare(part, "quick", 1, {"limit": 16}), tmp_path / "changed", asked)
+    found = verify(tmp_path / "changed", 2, 1)
+    assert (found.exit, found.faults, found.not_checked) == (0, [], [])

@@ -1,7 +1,7 @@
 """The process in which `airtcp verify` reads what a stranger sent: `python -m airtcp.verify_child`, options as JSON.
 
-Its memory and its processor time are bounded, so that a small file that unfolds to more than the machine has ends this
-process and nothing else. It writes what it found to standard output, as JSON.
+Its memory and its processor time are bounded. A small file that unfolds to more than the machine has ends this process
+and nothing else. It writes what it found to standard output, as JSON.
 """
 
 from __future__ import annotations

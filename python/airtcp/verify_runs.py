@@ -199,7 +199,7 @@ def _engine_of(again: _Again, key: str, engine: str) -> str:
 
 
 def _outcomes(store: Store, again: _Again, there: Json, found: Verified) -> tuple[dict[str, Outcome], Store]:
-    """What the journal has of the plan, under the names of measures that this airtcp has; and a store of them."""
+    """Outcomes of the planned runs, under the names of measures that this airtcp has; and a store of them."""
     version = str(there.get("measures_version"))
     out: dict[str, Outcome] = {}
     for key, points in again.points.items():

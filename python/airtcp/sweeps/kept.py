@@ -106,7 +106,7 @@ def _sweep(planned: Plan) -> Json:
 
 
 def check(definition: object, where: Path) -> Json:
-    """What a definition file holds.
+    """Content of a definition file.
 
     Raises:
         DamagedError: it is no definition of this version.

@@ -59,7 +59,7 @@ class Plan:
     points: tuple[Point, ...] = field(repr=False)
     """In their order: arms, then parameters (the last one varies fastest), then seeds."""
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
-    """What the scenario files hold, by their paths."""
+    """Contents of the scenario files, by their paths."""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -112,7 +112,7 @@ def plan(
 
 
 def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
-    """What the scenario files of a sweep hold, by their paths. A scenario without a name is called like its file."""
+    """Contents of the scenario files of a sweep, by their paths. A scenario without a name is called like its file."""
     paths = {arm.scenario for arm in sweep.arm_list if isinstance(arm.scenario, Path)}
     return {str(path): {"name": path.stem, **_airtcp.Document.load(path, "scenario").value()} for path in sorted(paths)}
 

@@ -63,7 +63,7 @@ class SweepResults:
     tasks: pl.DataFrame | None = None
     """Tasks that repeat each run: `table`, `key`, `scenario` and `measures` as JSON."""
     definition: Mapping[str, Any] | None = None
-    """What was planned, see `airtcp.sweeps.kept`."""
+    """Definition that was planned, see `airtcp.sweeps.kept`."""
 
     @classmethod
     def collect(cls, plan: Plan, store: Store) -> SweepResults:
