@@ -35,7 +35,7 @@ from airtcp.report.model import Matrix
 from airtcp.study import published
 from airtcp.study.files import UNCOUNTED, Study, read
 from airtcp.study.findings import VERDICTS
-from airtcp.verify import DIGESTS, digests_of
+from airtcp.verify_published import DIGESTS, digests_of
 
 ROOT = Path(__file__).parent.parent
 STUDIES = ROOT / "studies"

@@ -113,13 +113,17 @@ class Execution:
         """True at the end of the run."""
         return self.now_s >= self.end_s
 
-    def advance(self) -> None:
-        """Runs for about `SLICE_WALL_S` of wall time. The cuts between slices do not change the results."""
+    def advance(self, until_s: float | None = None) -> None:
+        """Runs for about `SLICE_WALL_S` of wall time. The cuts between slices do not change the results.
+
+        Args:
+            until_s: simulated time that it does not pass; by default the end of the run.
+        """
         before_s = self.now_s
         if self._cores is not None:
             self._run.set_threaded(self._cores.choose())
         begin = time.perf_counter()
-        self._run.advance(min(before_s + self._slice_s, self.end_s))
+        self._run.advance(min(before_s + self._slice_s, self.end_s if until_s is None else until_s))
         took = max(time.perf_counter() - begin, 1e-9)
         if self._cores is not None:
             self._cores.note((self.now_s - before_s) / took)

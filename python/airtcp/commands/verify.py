@@ -6,59 +6,97 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
-from airtcp.commands.sweep import positive
+from airtcp._terminal import BAD_INPUT, StopError, say, write_out
+from airtcp.commands.sweep import positive, size
 
 if TYPE_CHECKING:
-    from airtcp.verify import Verified
+    from airtcp.verified import Verified
 
-FAULTS_SHOWN: Final = 20
+SHOWN: Final = 20
+"""Faults, and files that were not checked."""
 
 
 def verify(args: argparse.Namespace) -> int:
-    """Check every checksum of results, and make a sample of their runs again: do they give the same bits?"""
+    """Check every checksum of results, make runs again and all that follows from them: is it the same?"""
     from pathlib import Path
 
-    from airtcp import verify as checks
     from airtcp.errors import DamagedError, ResultsError
 
-    tell = (lambda text: None) if args.quiet else say
     try:
-        if (Path(args.what) / "study.toml").is_file() or not Path(args.what).exists():
-            if args.runs is None:
-                found = checks.verify_whole_study(args.what, args.jobs, tell)
-            else:
-                found = checks.verify_study(args.what, args.runs, args.seed, args.jobs, tell)
-        else:
-            found = checks.verify(Path(args.what), args.runs, args.seed, args.jobs, tell)
+        found = _of_study(args) if _is_study(Path(args.what)) else _of_folder(args, Path(args.what))
     except DamagedError:
         raise
     except ResultsError as error:
         raise StopError(str(error), BAD_INPUT) from error
     if args.json:
-        from dataclasses import asdict
-
         from airtcp._text import to_json
 
-        write_out(to_json({**asdict(found), "is_good": found.is_good}) + "\n")
+        write_out(to_json(found.to_dict()) + "\n")
     else:
         write_out("".join(f"{line}\n" for line in _lines(found)))
-    return OK if found.is_good else FAILURE
+    return found.exit
+
+
+def _is_study(what: Any) -> bool:  # noqa: ANN401
+    return (what / "study.toml").is_file() or not what.exists()
+
+
+def _of_study(args: argparse.Namespace) -> Verified:
+    from airtcp import verify_published
+    from airtcp.verified import limits
+
+    tell = (lambda text: None) if args.quiet else say
+    if args.runs is None:
+        return verify_published.verify_whole_study(args.what, args.jobs, tell)
+    most = limits(args.memory, args.time_limit)
+    return verify_published.verify_study(args.what, args.runs, args.seed, args.jobs, tell, most)
+
+
+def _of_folder(args: argparse.Namespace, folder: Any) -> Verified:  # noqa: ANN401
+    from airtcp import verify_child
+    from airtcp.verified import Verified, limits
+    from airtcp.verify_files import check_files, open_folder
+
+    # Here nothing is read but the marker. All else is for a process that the machine survives.
+    first = Verified(str(folder))
+    check_files(folder, open_folder(folder), first)
+    if first.faults:
+        return first
+    options = {"what": str(folder), "runs": args.runs, "seed": args.seed, "jobs": args.jobs}
+    return verify_child.verify(options, limits(args.memory, args.time_limit), quiet=args.quiet)
 
 
 def _lines(found: Verified) -> list[str]:
+    from airtcp.verified import NEVER_MADE_AGAIN
+
     lines = []
     if found.files:
-        lines.append(f"{found.folder}: {found.files} files fit their checksums")
-    lines += [f"{found.folder}: {name}: not written by airtcp; not looked at" for name in found.foreign]
-    lines += [f"{found.folder}: {note}" for note in found.notes]
+        lines.append(f"{found.files} files fit their checksums")
+    lines += [f"{name}: not written by airtcp; not looked at" for name in found.foreign[:SHOWN]]
+    lines += found.notes
     if found.again:
-        agree = "all agree" if found.agreed == found.again else f"{found.agreed} agree"
-        lines.append(f"{found.folder}: {found.again} of {found.runs} runs made again: {agree} bit for bit")
-    lines += [f"wrong: {fault}" for fault in found.faults[:FAULTS_SHOWN]]
-    if len(found.faults) > FAULTS_SHOWN:
-        lines.append(f"and {len(found.faults) - FAULTS_SHOWN} more")
-    return [*lines, f"{found.folder}: {'verified' if found.is_good else 'NOT verified'}"]
+        seed = f", drawn with --seed {found.seed}" if found.is_drawn else ""
+        failed = f"; {found.failed} of them are said to have failed" if found.failed else ""
+        lines.append(f"{found.again} of {found.of} runs made again{seed}{failed}: {found.agreed} agree bit for bit")
+        never = NEVER_MADE_AGAIN if found.kind != "airtcp-published" else {}
+        told = "; ".join(f"{name}: {', '.join(keys)}" for name, keys in never.items() if _has(found, name))
+        lines += [f"never made again: {told}"] if told else []
+    lines += _first("not checked", found.not_checked)
+    lines += _first("wrong", found.faults)
+    return [*(f"{found.folder}: {line}" for line in lines), f"{found.folder}: {found.closing}"]
+
+
+def _has(found: Verified, name: str) -> bool:
+    """Whether the folder has such a file."""
+    from pathlib import Path
+
+    is_run = found.kind == "airtcp-result"
+    return not is_run if name == "tables" else (Path(found.folder) / name).exists()
+
+
+def _first(word: str, lines: list[str]) -> list[str]:
+    more = [f"{word}: and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return [*(f"{word}: {line}" for line in lines[:SHOWN]), *more]
 
 
 def _runs(text: str) -> int | None:
@@ -73,13 +111,20 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp verify runs/buffers-sweep",
         "airtcp verify runs/buffers-sweep --runs all",
         "airtcp verify efr --runs 5",
-        more="\nexit codes:\n  0 everything agrees; 1 something does not, or is damaged; 2 bad input\n",
+        more="\nexit codes:\n  0 all runs agree, or the drawn sample does; 1 something does not, or is damaged;\n"
+        "  2 bad input; 3 nothing is wrong, but no run was made again, or something was not checked\n",
     )
     sub.add_argument("what", metavar="DIR|STUDY", help="results of airtcp run, sweep, study run or analyze; or a study")
     sub.add_argument(
         "--runs", type=_runs, default=5, metavar="N", help="runs that are drawn and made again, or all; default: 5"
     )
-    sub.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the draw (default: %(default)s)")
+    sub.add_argument("--seed", type=int, metavar="N", help="seed of the draw; default: one that nobody knows before")
     sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
+    sub.add_argument(
+        "--memory", type=size, metavar="SIZE", help="memory of a run; default: 2GiB, or half of what the machine has"
+    )
+    sub.add_argument(
+        "--time-limit", type=positive, metavar="S", help="processor time of a run in seconds; default: 600"
+    )
     sub.add_argument("--json", action="store_true", help="print what was found as one JSON object")
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress")

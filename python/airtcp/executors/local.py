@@ -73,13 +73,16 @@ def machine_memory() -> int:
 class _Worker:
     """A process that carries out tasks."""
 
-    def __init__(self, memory_limit: int) -> None:
+    def __init__(self, memory_limit: int, cpu_limit_s: int = 0) -> None:
         self._errors: Final = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         package = str(Path(airtcp.__file__).parent.parent)
         paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process: Final = subprocess.Popen(
             # -P: a file `json.py` in the folder where the command was given is not imported.
-            [sys.executable, "-P", "-m", "airtcp.executors.worker", str(memory_limit), str(os.getpid())],
+            [
+                *(sys.executable, "-P", "-m", "airtcp.executors.worker"),
+                *map(str, (memory_limit, os.getpid(), cpu_limit_s)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -152,6 +155,8 @@ class _Worker:
         name = _signal_name(-code) if code < 0 else None
         how = f"ended by {name}" if name else f"ended with exit code {code}"
         words = self.last_words
+        if name == "SIGXCPU":
+            words = "it took more processor time than it may"
         if name == "SIGKILL":
             words = words or "out of memory, most likely"
         memory = f"it had {self._peak / 1e6:.0f} MB of memory at most"
@@ -195,14 +200,16 @@ def batches(finished: queue.SimpleQueue[Outcome | BaseException | None], at_work
 class LocalExecutor:
     """Runs tasks in worker processes."""
 
-    def __init__(self, jobs: int | None = None, memory_limit: int | None = None) -> None:
-        """Number of tasks at a time, and the memory of each.
+    def __init__(self, jobs: int | None = None, memory_limit: int | None = None, cpu_limit_s: int = 0) -> None:
+        """Number of tasks at a time, and the memory and time of each.
 
         Args:
             jobs: tasks at a time; by default as many as this process may use cores.
             memory_limit: bytes of a run; by default what the machine has.
+            cpu_limit_s: processor time of a run, seconds; 0: as much as it takes.
         """
         self.slots: Final = jobs or len(os.sched_getaffinity(0))
+        self.cpu_limit_s: Final = cpu_limit_s
         self.memory_limit: Final = memory_limit or machine_memory()
 
     def run(self, next_task: Callable[[], Task | None], is_stopped: Callable[[], bool]) -> Iterator[list[Outcome]]:
@@ -220,7 +227,7 @@ class LocalExecutor:
             with turn:
                 if given_up.is_set():
                     return None
-                worker = _Worker(self.memory_limit)
+                worker = _Worker(self.memory_limit, self.cpu_limit_s)
                 workers.add(worker)
             worker.greet()
             return worker

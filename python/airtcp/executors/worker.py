@@ -1,8 +1,9 @@
-"""A worker process: `python -m airtcp.executors.worker MEMORY_LIMIT PARENT`. See `airtcp.executors.local`."""
+"""A worker process: `python -m airtcp.executors.worker MEMORY PARENT CPU_S`. See `airtcp.executors.local`."""
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import resource
 import signal
@@ -22,7 +23,7 @@ def main() -> int:
     """Carries out what comes on standard input, until that ends."""
     # Ctrl-C reaches the whole group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with(int(sys.argv[2]))
+    die_with(int(sys.argv[2]))
     limit = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     # A crash of a run is recorded; an image of its memory on disk is not wanted.
@@ -35,11 +36,22 @@ def main() -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(results, _airtcp.engine())
     while (task := receive(sys.stdin.buffer)) is not None:
+        _limit_time(int(sys.argv[3]))
         send(results, perform(task))
     return 0
 
 
-def _die_with(parent: int) -> None:
+def _limit_time(seconds: int) -> None:
+    """The system ends this process if the next run takes more processor time; 0: no limit."""
+    if not seconds:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = math.ceil(used.ru_utime + used.ru_stime) + seconds
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def die_with(parent: int) -> None:
     """With the parent, however that ends."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -71,20 +73,12 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
     page = Path(out) if out is not None else folder / PAGE
     if study.kind == "run" and out is None:
         page = out = folder.resolve().with_name(f"{folder.resolve().name}-{PAGE}")
-    look = looks(study)
-    drawn = {plot.id: printed.draw(plot, look) for experiment in study.experiments for plot in experiment.plots}
-    tables = {
-        f"{one.id}-{view}": printed.draw_matrix(one, view) for one in study.matrices for view, _ in matrix.views(one)
-    }
-    drawn |= {one.id: printed.draw_map(one) for each in study.matrices for one in each.maps}
+    text, drawn = rendered(folder, study)
     try:
-        static = {name: contents["svg"] for name, contents in drawn.items()}
-        text = html(study, look, static, _offers(folder, study), _networks(folder, study)).encode()
         if study.kind != "run":
             with Batch(folder) as batch:
-                for name, contents in (drawn | tables).items() if figures else ():
-                    for ending, content in contents.items():
-                        batch.add(f"{FIGURES}/{file_name(name)}.{ending}", content)
+                for name, content in drawn.items() if figures else ():
+                    batch.add(name, content)
                 if out is None:
                     batch.add(PAGE, text)
                 batch.commit()
@@ -94,6 +88,40 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename or page}: {error.strerror}") from error
     return page
+
+
+def rendered(folder: Path, study: Study) -> tuple[bytes, dict[str, bytes]]:
+    """The page of a folder, and its figures by the names of their files.
+
+    Raises:
+        ResultsError: the folder's tables cannot be read.
+    """
+    look = looks(study)
+    drawn = {plot.id: printed.draw(plot, look) for experiment in study.experiments for plot in experiment.plots}
+    tables = {
+        f"{one.id}-{view}": printed.draw_matrix(one, view) for one in study.matrices for view, _ in matrix.views(one)
+    }
+    drawn |= {one.id: printed.draw_map(one) for each in study.matrices for one in each.maps}
+    static = {name: contents["svg"] for name, contents in drawn.items()}
+    text = html(study, look, static, _offers(folder, study), _networks(folder, study)).encode()
+    return text, {
+        f"{FIGURES}/{file_name(name)}.{ending}": content
+        for name, contents in (drawn | tables).items()
+        for ending, content in contents.items()
+    }
+
+
+@cache
+def made_by() -> str:
+    """Names all that decides a page beside its results: this code, and the libraries that draw."""
+    digest = sha256()
+    for name in ("matplotlib", "numpy", "jinja2", "markupsafe", "plotly", "polars"):
+        digest.update(f"{name} {version(name)}\n".encode())
+    package = Path(airtcp.__file__).parent
+    sources = [path for part in ("report", "plots", "page") for path in sorted((package / part).glob("*.*"))]
+    for path in sources:
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def load(folder: Path) -> Study:
@@ -276,6 +304,7 @@ def html(
             css=Markup(_resource("page.css")),
             script=Markup(_resource("page.js")),
             version=airtcp.__version__,
+            made_by=made_by(),
         )
     )
 

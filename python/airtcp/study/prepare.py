@@ -173,6 +173,15 @@ def prepare_experiment(
         planned = plan(experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds, set=changes)
     except SweepError as error:
         raise StudyError(str(error)) from error
+    return prepare_plan(experiment, planned, mode)
+
+
+def prepare_plan(experiment: Experiment, planned: Plan, mode: Mode) -> Prepared:
+    """Checks an experiment's plots and findings against its plan.
+
+    Raises:
+        StudyError: something in it is wrong.
+    """
     if not planned.points:
         raise StudyError(f"{experiment.place}: no run is left with --{mode}: change `only` of the arms")
     cells = _cells(planned, f"--{mode}", experiment)

@@ -33,6 +33,7 @@ from airtcp.study.plots import Drawing
 from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experiment
 from airtcp.study.samples import CheckError, Data
 from airtcp.study.settle import Budget, step
+from airtcp.sweeps import kept
 from airtcp.sweeps.measures import measures_version
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
 from airtcp.sweeps.results import TASKS, SweepResults, parquet, tasks_of
@@ -165,7 +166,7 @@ def run(
             prepared, results, settled = _settle(
                 prepared, results, asked.settle, asked.mode, run_more, tell, is_stopped
             )
-        document = _document(study, prepared, results, asked) | settled
+        document = document_of(study, prepared, results, asked) | settled
         if is_stopped():
             document["status"] = "interrupted"
         # Starts in the same folder add up: the work of an interrupted start counts.
@@ -175,7 +176,7 @@ def run(
             "started": earlier.get("started") or time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(started)),
             "wall_s": round(earlier.get("wall_s", 0.0) + time.monotonic() - begin, 3),
         }
-        _save(folder, prepared, results, document)
+        _save(folder, prepared, results, document, kept.of_study(study, prepared, asked))
     return document
 
 
@@ -243,25 +244,41 @@ def _before(folder: Path) -> Json | None:
     return document if isinstance(document, dict) else {}
 
 
-def _save(folder: Path, prepared: Sequence[Prepared], results: Sequence[SweepResults], document: Json) -> None:
+def _save(
+    folder: Path, prepared: Sequence[Prepared], results: Sequence[SweepResults], document: Json, definition: Json
+) -> None:
     try:
         with Batch(folder) as batch:
-            for one, found in zip(prepared, results, strict=True):
-                batch.add(f"{one.experiment.id}.parquet", parquet(found.runs))
-                for measure, table in found.tables.items():
-                    batch.add(f"{one.experiment.id}.{measure}.parquet", parquet(table))
-            tasks = [
-                tasks_of(one.plan, found.manifest["measures"], one.experiment.id)
-                for one, found in zip(prepared, results, strict=True)
-            ]
-            batch.add(TASKS, parquet(pl.concat(tasks)))
+            for name, table in tables_of(prepared, results).items():
+                batch.add(f"{name}.parquet", parquet(table))
+            batch.add(TASKS, parquet(tasks(prepared, results)))
+            kept.add(batch, definition)
             batch.add(STUDY_JSON, (to_json(document) + "\n").encode())
             batch.commit()
     except OSError as error:
         raise ResultsError(f"cannot write results to {folder}: {error.strerror or error}; the runs are kept") from error
 
 
-def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[SweepResults], asked: Asked) -> Json:
+def tables_of(prepared: Sequence[Prepared], results: Sequence[SweepResults]) -> dict[str, pl.DataFrame]:
+    """The tables of a study by the names of their files."""
+    found = {}
+    for one, results_of_one in zip(prepared, results, strict=True):
+        found[one.experiment.id] = results_of_one.runs
+        for measure, table in results_of_one.tables.items():
+            found[f"{one.experiment.id}.{measure}"] = table
+    return found
+
+
+def tasks(prepared: Sequence[Prepared], results: Sequence[SweepResults]) -> pl.DataFrame:
+    """The tasks that repeat each run of a study."""
+    return pl.concat(
+        tasks_of(one.plan, found.manifest["measures"], one.experiment.id)
+        for one, found in zip(prepared, results, strict=True)
+    )
+
+
+def document_of(study: Study, prepared: Sequence[Prepared], results: Sequence[SweepResults], asked: Asked) -> Json:
+    """Content of `study.json`, but for when it ran and how long."""
     experiments: list[Json] = []
     findings: list[Json] = []
     failed: list[Json] = []

@@ -113,9 +113,13 @@ class Extract:
 
         So an answer of another Polars, or of an older airtcp, is never taken for one of today's.
         """
+        return self.id_under(measures_version()) if self.kind == "sql" else self.text
+
+    def id_under(self, version: str) -> str:
+        """Its name in the journal of an airtcp with that `measures_version`."""
         if self.kind == "value":
             return self.text
-        return f"sql:{sha256(f'{measures_version()} {self.text}'.encode()).hexdigest()[:20]}"
+        return f"sql:{sha256(f'{version} {self.text}'.encode()).hexdigest()[:20]}"
 
 
 @cache

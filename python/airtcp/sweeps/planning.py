@@ -58,6 +58,8 @@ class Plan:
     sweep: Sweep
     points: tuple[Point, ...] = field(repr=False)
     """In their order: arms, then parameters (the last one varies fastest), then seeds."""
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    """Contents of the scenario files, by their paths."""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -109,6 +111,12 @@ def plan(
     return _Planner(sweep).plan()
 
 
+def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """Contents of the scenario files of a sweep, by their paths. A scenario without a name is called like its file."""
+    paths = {arm.scenario for arm in sweep.arm_list if isinstance(arm.scenario, Path)}
+    return {str(path): {"name": path.stem, **_airtcp.Document.load(path, "scenario").value()} for path in sorted(paths)}
+
+
 class _Planner:
     def __init__(self, sweep: Sweep) -> None:
         self.sweep: Final = sweep
@@ -147,7 +155,7 @@ class _Planner:
             if len(self.at_points) >= MAX_FAULTS:
                 break
         self._raise_any()
-        return Plan(self.sweep, tuple(points))
+        return Plan(self.sweep, tuple(points), sources(self.sweep))
 
     # --- which points -------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from airtcp._marker import Batch, check_file
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, ResultsError
 from airtcp.expressions import nearest
+from airtcp.sweeps import kept
 from airtcp.sweeps.measures import Column, Measure, measures_version
 from airtcp.sweeps.planning import Plan, Point
 from airtcp.sweeps.store import Store
@@ -61,6 +62,8 @@ class SweepResults:
     """Tables of measures of many rows; see `rows`."""
     tasks: pl.DataFrame | None = None
     """Tasks that repeat each run: `table`, `key`, `scenario` and `measures` as JSON."""
+    definition: Mapping[str, Any] | None = None
+    """Definition that was planned, see `airtcp.sweeps.kept`."""
 
     @classmethod
     def collect(cls, plan: Plan, store: Store) -> SweepResults:
@@ -92,7 +95,7 @@ class SweepResults:
                     **asdict(measure.column),
                     "columns": {column: asdict(_column(measure, column)) for column in columns},
                 }
-        return cls(_manifest(plan, found, shapes), runs, tables, tasks_of(plan, shapes))
+        return cls(_manifest(plan, found, shapes), runs, tables, tasks_of(plan, shapes), kept.of_sweep(plan))
 
     def rows(self, measure: str) -> pl.DataFrame:
         """A measure of many rows: for every run its rows, with the run's arm, parameters, seed and key beside them.
@@ -144,6 +147,8 @@ class SweepResults:
                 batch.remove(f"{name}.parquet" for name in self.manifest["measures"] if name not in self.tables)
                 if self.tasks is not None:
                     batch.add(TASKS, parquet(self.tasks))
+                if self.definition is not None:
+                    kept.add(batch, self.definition)
                 batch.add(MANIFEST, (to_json(self.manifest) + "\n").encode())
                 batch.commit()
         except OSError as error:

@@ -36,6 +36,9 @@ LOCK: Final = ".lock"
 FORMAT: Final = "airtcp-runs"
 FORMAT_VERSION: Final = 2
 
+MAX_LINE_BYTES: Final = 1 << 30
+"""More than a run of `measures.MAX_ROWS` rows takes."""
+
 _HEAD: Final = {"format": FORMAT, "format_version": FORMAT_VERSION}
 _KEYS: Final = {"key", "status", "measures"}
 _CHECK: Final = b',"check":"'
@@ -61,6 +64,8 @@ class Store:
         """Lines that could not be read or do not fit their checksum; their runs are not there."""
         self.torn: bool = False
         """Whether the last line was cut off: its run is not there."""
+        self.repeated: int = 0
+        """Lines that say nothing new of a run that was finished before. airtcp writes no such line."""
         self._outcomes: Final[dict[str, Outcome]] = {}
         self._file: int | None = None
         self._end: int = 0
@@ -182,20 +187,33 @@ class Store:
     def _read(self, handle: int) -> int:
         """Reads all lines; returns where the last whole one ends."""
         good = 0
+        is_endless = False
         with os.fdopen(os.dup(handle), "rb") as file:
             file.seek(0)
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
+            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
+                if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
                     break
                 good += len(line)
                 if number == 1:
                     continue
+                if is_endless or not line.endswith(b"\n"):
+                    # Part of a line that airtcp would not write.
+                    is_endless = not line.endswith(b"\n")
+                    self.damaged += not is_endless
+                    continue
                 entry = _entry_of(line)
                 if entry is not None and entry.keys() >= _KEYS and isinstance(entry["measures"], dict):
-                    self._remember(_outcome(entry))
+                    self.repeated += self._is_known(outcome := _outcome(entry))
+                    self._remember(outcome)
                 else:
                     self.damaged += 1
         return good
+
+    def _is_known(self, outcome: Outcome) -> bool:
+        before = self._outcomes.get(outcome.key)
+        if before is None or before.status != "ok" or outcome.status != "ok":
+            return False
+        return outcome.measures.keys() <= before.measures.keys()
 
     def _remember(self, outcome: Outcome) -> None:
         before = self._outcomes.get(outcome.key)
