@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -162,7 +161,7 @@ def _flows(flows: Sequence[Row], rest: int) -> Table:
         goodput = flow["goodput_bps"]
         table.add_row(
             str(flow["flow"]),
-            escape(f"{address(flow, 'source')}\n{address(flow, 'destination')}"),
+            f"{address(flow, 'source')}\n{address(flow, 'destination')}",
             amount(flow["payload_bytes"]),
             decimal(None if goodput is None else goodput / 1e6, 2),
             decimal(flow["rtt_mean_ms"], 1),
@@ -186,7 +185,7 @@ def _classes(classes: Sequence[Row], spurious: int) -> Table:
         if row := known.get(name):
             waited = row["waited_median_s"]
             table.add_row(
-                escape(name),
+                name,
                 count(row["packets"]),
                 count(row["spurious"]),
                 decimal(None if waited is None else waited * 1e3, 1),

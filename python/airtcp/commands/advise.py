@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -82,7 +81,7 @@ def advise(args: argparse.Namespace) -> int:
                     flows=args.flow,
                     progress=progress,
                     tell=(lambda message: None) if args.quiet else say,
-                    is_stopped=lambda: interrupts.caught is not None,
+                    is_stopped=interrupts.is_stopped,
                 )
             else:
                 advice = advise_on(
@@ -94,7 +93,7 @@ def advise(args: argparse.Namespace) -> int:
                     research=args.research,
                     duration=args.duration,
                     progress=progress,
-                    is_stopped=lambda: interrupts.caught is not None,
+                    is_stopped=interrupts.is_stopped,
                 )
         except (AdviseError, ScenarioError) as error:
             raise StopError(_as_typed(str(error), changes), BAD_INPUT) from error
@@ -104,7 +103,7 @@ def advise(args: argparse.Namespace) -> int:
             raise StopError(f"{file}: {error.strerror or error}", BAD_INPUT) from error
         except KeyboardInterrupt:
             say("interrupted: nothing is advised on a part of the runs")
-            return 128 + (interrupts.caught or signal.SIGINT)
+            return interrupts.code
     return _end(args, advice)
 
 

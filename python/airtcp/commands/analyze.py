@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, progress, render, say, write_out
+from airtcp._text import visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -153,7 +153,7 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
         return FAILURE
     if analysis.interrupted:
         say(f"{analysis.file}: interrupted after {read}; the results are {kept}")
-        return 128 + (interrupts.caught or signal.SIGINT)
+        return interrupts.code
     if (why := nothing_in(analysis)) is not None:
         say(f"error: {analysis.file}: {why}; the results are {kept}")
         return FAILURE
@@ -189,7 +189,7 @@ def default_folder(file: str) -> str:
 
 def _advance(reading: Reading, interrupts: Interrupts, *, quiet: bool) -> None:
     with _progress(reading.file, quiet=quiet) as update:
-        while not reading.is_over and interrupts.caught is None:
+        while not reading.is_over and not interrupts.is_stopped():
             reading.advance()
             update(reading)
 
@@ -214,20 +214,10 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[Reading], None]]:
                 say(f"{name}: {share}{reading.packets} packets read")
             return
         if bar is None:
-            from rich.console import Console
-            from rich.markup import escape
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import DownloadColumn, TimeRemainingColumn
 
-            bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                DownloadColumn(),
-                TextColumn("{task.fields[packets]} packets, left:"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            bar.add_task(escape(name), total=size or None, packets="0")
+            bar = progress(DownloadColumn(), "{task.fields[packets]} packets, left:", TimeRemainingColumn())
+            bar.add_task(visible(name), total=size or None, packets="0")
             bar.start()
         bar.update(bar.task_ids[0], completed=done, packets=f"{reading.packets:,}")
 
