@@ -65,7 +65,7 @@ def advise(args: argparse.Namespace) -> int:
         with Folder(Path(args.out), FORMAT, say):
             pass
     begin = time.monotonic()
-    with Interrupts().active() as interrupts, progress_bar(file, quiet=args.quiet) as update:
+    with Interrupts().at_once() as interrupts, progress_bar(file, quiet=args.quiet) as update:
 
         def progress(done: int, total: int) -> None:
             took = time.monotonic() - begin

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, say, write_out
 from airtcp.commands.sweep import positive
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FAULTS_SHOWN: Final = 20
 
 
+@Interrupts().at_once()
 def verify(args: argparse.Namespace) -> int:
     """Check every checksum of results, and make a sample of their runs again: do they give the same bits?"""
     from pathlib import Path
