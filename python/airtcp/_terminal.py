@@ -80,6 +80,10 @@ def _write_out(text: str) -> None:
         # Python would write the buffered rest at its exit, and fail again with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise StopError(f"cannot write to standard output: {error.strerror}", FAILURE) from error
+    except KeyboardInterrupt:
+        # The pipe may be full, and its reader asleep.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def render(*parts: object) -> None:
