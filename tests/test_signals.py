@@ -106,7 +106,7 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
 
 def test_nohup_stays_nohup(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [
+    command: list[str | Path] = [
         AIRTCP,
         "run",
         file.with_name("tiny.toml"),

@@ -94,7 +94,7 @@ def render(*parts: object) -> None:
     from rich.segment import Segment, Segments
 
     # Into memory: Rich itself would write to standard output, and fail where `_write_out` can tell it.
-    is_terminal = True if sys.stdout.isatty() else None
+    is_terminal = True if sys.stdout is not None and sys.stdout.isatty() else None
     shown = StringIO()
     console = Console(file=shown, force_terminal=is_terminal, highlight=False, markup=False, emoji=False)
     for part in parts:

@@ -36,3 +36,8 @@ def visible(text: str) -> str:
     The spelling is JSON's: what was JSON stays the same JSON.
     """
     return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def on_one_line(text: str) -> str:
+    """A name within a message: with a line of its own it could pass for another message."""
+    return visible(text).replace("\n", "\\u000a").replace("\t", "\\u0009")

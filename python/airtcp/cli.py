@@ -36,7 +36,7 @@ from airtcp._terminal import (
     whole_streams,
     write_out,
 )
-from airtcp._text import MARK, is_link, to_json, visible
+from airtcp._text import MARK, is_link, on_one_line, to_json
 from airtcp.commands.sweep import set_option
 from airtcp.errors import (
     DamagedError,
@@ -173,7 +173,7 @@ def _run_seeds(args: argparse.Namespace) -> int:
     if not args.quiet:
         if len(found) > 1 and is_certain(found):
             say("note: all seeds give the same result, since nothing in this scenario is left to chance")
-        say(f"{summary['name']}: {len(found)} of {args.seeds} seeds, from {first} on; not saved")
+        say(f"{on_one_line(summary['name'])}: {len(found)} of {args.seeds} seeds, from {first} on; not saved")
     return OK if len(found) == args.seeds else interrupts.code
 
 
@@ -533,6 +533,8 @@ OWN: Final[dict[str, Callable[[Callable[..., _Parser]], None]]] = {
 
 def _with_words(parser: _Parser) -> argparse.Namespace:
     """The arguments of commands that run others: words behind `--` are not airtcp's."""
+    import shlex
+
     from airtcp.commands import shell
 
     given, behind = shell.split(parser.asked)
@@ -540,7 +542,8 @@ def _with_words(parser: _Parser) -> argparse.Namespace:
     if left and not shell.take_words(args, left):
         words = " ".join(left)
         is_command = args.body is shell.exec_ and not words.startswith("-")
-        where = f"; a command goes behind --: airtcp exec {args.host} -- {words}" if is_command else ""
+        command = f"airtcp exec {shlex.quote(str(args.host))} -- {shlex.join(left)}"
+        where = f"; a command goes behind --: {command}" if is_command else ""
         parser.error(f"unrecognized arguments: {words}{where}")
     args.behind = behind
     return args
@@ -556,7 +559,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if completes:
             import argcomplete
 
-            argcomplete.autocomplete(parser)
+            argcomplete.autocomplete(parser, validator=completion.is_offered)
         parser.asked = asked
         args = _with_words(parser) if MODULES.get(asked[0] if asked else "") == "shell" else parser.parse_args(asked)
         body: Callable[[argparse.Namespace], int] = args.body
@@ -680,7 +683,7 @@ def _progress(name: str, duration_s: float, *, quiet: bool) -> Iterator[Callable
 
             simulated = "{task.completed:.1f} of {task.total:.1f} s simulated, left:"
             bar = progress(TaskProgressColumn(), simulated, TimeRemainingColumn())
-            bar.add_task(visible(name), total=duration_s)
+            bar.add_task(on_one_line(name), total=duration_s)
             bar.start()
         if bar is not None:
             bar.update(bar.task_ids[0], completed=now_s)
@@ -703,5 +706,5 @@ def _advance(execution: Execution, interrupts: Interrupts, *, quiet: bool) -> Ex
 def _end(execution: Execution, interrupts: Interrupts, where: str, *, quiet: bool) -> int:
     if not quiet:
         until = "" if execution.is_over else f", interrupted at {execution.now_s:g} s"
-        say(f"{execution.scenario['name']}{until}: {where}")
+        say(f"{on_one_line(execution.scenario['name'])}{until}: {where}")
     return OK if execution.is_over else interrupts.code

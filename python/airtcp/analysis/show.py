@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from airtcp._text import on_one_line
 from airtcp.analysis import limits, stations
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 
@@ -133,7 +134,7 @@ def headline(analysis: Analysis) -> str:
     packets = f"{count(capture['packets'])} packets ({count(capture['tcp_packets'])} TCP)"
     duration = capture.get("duration_s")
     span = f" in {decimal(duration, 3)} s" if duration is not None else ""
-    return f"{analysis.file}: {capture['format']}, {packets}{span}"
+    return f"{on_one_line(analysis.file)}: {capture['format']}, {packets}{span}"
 
 
 def _places(flows: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import completion
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
+from airtcp._text import on_one_line
 from airtcp.commands.analyze import whole
 from airtcp.commands.sweep import ap_option, positive, progress_bar, set_option, with_ap
 from airtcp.errors import CaptureError, ScenarioError
@@ -127,7 +128,7 @@ def _end(args: argparse.Namespace, advice: Advice) -> int:
     elif not args.quiet:
         render(*overview(advice))
     if is_saved and not args.quiet:
-        say(f"{advice.name}: page and scenarios in {out}")
+        say(f"{on_one_line(advice.name)}: page and scenarios in {out}")
     return OK
 
 

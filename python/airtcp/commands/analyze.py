@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, progress, render, say, write_out
-from airtcp._text import visible
+from airtcp._text import on_one_line
 
 if TYPE_CHECKING:
     from airtcp.analysis.printed import Printed
@@ -140,7 +140,7 @@ def _tell_left_out(args: argparse.Namespace, analysis: Analysis, printed: Printe
             rows = analysis.manifest["tables"][name]["rows"]
             options = [*(["--rows-per-flow"] if of_flow else []), *(["--rows"] if count > of_flow else [])]
             print_more = f"{' and '.join(options)} {'print' if options[1:] else 'prints'} more, and 0 all"
-            say(f"{analysis.file}: {count} of {rows} rows of `{name}` are left out: {print_more}")
+            say(f"{on_one_line(analysis.file)}: {count} of {rows} rows of `{name}` are left out: {print_more}")
 
 
 def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: bool) -> int:
@@ -148,19 +148,19 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
     kept = f"kept in {out}" if out is not None else "shown"
     if not quiet:
         for note in analysis.notes:
-            say(f"{analysis.file}: {note}")
+            say(f"{on_one_line(analysis.file)}: {note}")
     if analysis.damage is not None:
         say(f"error: {analysis.damage}")
         say(f"everything before the damage is analysed ({read}); the results are {kept}")
         return FAILURE
     if analysis.interrupted:
-        say(f"{analysis.file}: interrupted after {read}; the results are {kept}")
+        say(f"{on_one_line(analysis.file)}: interrupted after {read}; the results are {kept}")
         return interrupts.code
     if (why := nothing_in(analysis)) is not None:
-        say(f"error: {analysis.file}: {why}; the results are {kept}")
+        say(f"error: {on_one_line(analysis.file)}: {why}; the results are {kept}")
         return FAILURE
     if not quiet:
-        say(f"{analysis.file}: {f'results in {out}' if out is not None else 'not saved'}")
+        say(f"{on_one_line(analysis.file)}: {f'results in {out}' if out is not None else 'not saved'}")
     return OK
 
 
@@ -219,7 +219,7 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[Reading], None]]:
             from rich.progress import DownloadColumn, TimeRemainingColumn
 
             bar = progress(DownloadColumn(), "{task.fields[packets]} packets, left:", TimeRemainingColumn())
-            bar.add_task(visible(name), total=size or None, packets="0")
+            bar.add_task(on_one_line(name), total=size or None, packets="0")
             bar.start()
         bar.update(bar.task_ids[0], completed=done, packets=f"{reading.packets:,}")
 

@@ -40,7 +40,9 @@ def list_studies(_args: argparse.Namespace) -> int:
         try:
             title = read(folder).title
         except StudyError:
-            rows.append((study_id, f"has mistakes: airtcp study check {folder} shows them", "", folder))
+            rows.append(
+                (study_id, f"has mistakes: airtcp study check {shlex.quote(str(folder))} shows them", "", folder)
+            )
             continue
         try:
             found = published.read(folder)

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from airtcp import completion
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
 from airtcp._terminal import progress as progress_on_terminal
-from airtcp._text import visible
+from airtcp._text import on_one_line
 from airtcp.execution import AUDIT
 
 TYPE_CHECKING = False
@@ -65,8 +65,8 @@ def sweep(args: argparse.Namespace) -> int:
         options = {"quick": args.quick, "seeds": args.seeds, "set": changes_of(args.changes)}
     with Interrupts().active() as interrupts, ExitStack() as stack:
         planned = plan(asked, **options, progress=planning(args.file, interrupts, quiet=args.quiet))
-        name = planned.sweep.name
-        out = args.out or default_folder(name)
+        name = on_one_line(planned.sweep.name)
+        out = args.out or default_folder(planned.sweep.name)
         store = stack.enter_context(Store(out))
         total, already = count([planned], store)
         if not args.quiet:
@@ -104,12 +104,12 @@ def _end(results: SweepResults, out: str, interrupts: Interrupts, *, quiet: bool
     if not results.is_complete:
         done = counts["ok"] + counts["failed"]
         say(
-            f"{results.name}: interrupted: {done} of {counts['total']} runs are finished and kept in {out}; "
-            f"the same command resumes"
+            f"{on_one_line(results.name)}: interrupted: {done} of {counts['total']} runs are finished and kept "
+            f"in {out}; the same command resumes"
         )
         return interrupts.code
     if not quiet:
-        say(f"{results.name}: {counts['ok']} of {counts['total']} runs, results in {out}")
+        say(f"{on_one_line(results.name)}: {counts['ok']} of {counts['total']} runs, results in {out}")
     return FAILURE if counts["failed"] else OK
 
 
@@ -124,7 +124,7 @@ def _list_failures(results: SweepResults, out: str) -> None:
     names = [*(["arm"] if "arm" in failed.columns else []), *results.manifest["varied"], "seed"]
     for row in failed.head(FAILURES_SHOWN).iter_rows(named=True):
         at = ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
-        say(f"  {at}: {row['error']}")
+        say(f"  {on_one_line(at)}: {row['error']}")
     if failed.height > FAILURES_SHOWN:
         say(f"  and {failed.height - FAILURES_SHOWN} more: see the column `error` of {out}/runs.parquet")
 
@@ -183,7 +183,7 @@ def progress_bar(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], Non
             return
         if bar is None:
             bar = progress_on_terminal("{task.fields[line]}")
-            bar.add_task(visible(name), total=progress.total, line="")
+            bar.add_task(on_one_line(name), total=progress.total, line="")
             bar.start()
         bar.update(bar.task_ids[0], completed=progress.done, line=line(progress))
 
