@@ -265,7 +265,7 @@ def test_full_standard_output_is_1(args: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interrupted_run_keeps_what_it_has(scenario: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
     out = tmp_path / "out"
     # Days of simulated time: it cannot end before the signal comes.

@@ -95,7 +95,7 @@ def started(file: Path, out: Path, after: int) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_sweep_goes_on(file: Path, tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "out"
     with started(file, out, 10) as process:

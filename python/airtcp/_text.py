@@ -1,8 +1,13 @@
-"""JSON as airtcp writes it, and what tells a link from a file."""
+"""JSON as airtcp writes it, text that a terminal only shows, and what tells a link from a file."""
 
 from __future__ import annotations
 
 import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 MARK = "#s="
 """Begins the scenario in a link of `airtcp play` (`airtcp.links`)."""
@@ -16,3 +21,23 @@ def to_json(value: object, *, indent: int | None = 2) -> str:
 def is_link(text: str) -> bool:
     """Whether an argument is a link rather than a file."""
     return MARK in text
+
+
+_ACTING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that a terminal acts on: C0 but tab and newline, DEL, C1, marks of direction, separators of lines.
+
+Half a surrogate pair is among them: it stands for a byte of a file name that is not UTF-8, and cannot be written.
+"""
+
+
+def visible(text: str) -> str:
+    r"""The text with `\u001b` in place of each character that a terminal would act on.
+
+    The spelling is JSON's: what was JSON stays the same JSON.
+    """
+    return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def on_one_line(text: str) -> str:
+    """A name within a message: with a line of its own it could pass for another message."""
+    return visible(text).replace("\n", "\\u000a").replace("\t", "\\u0009")

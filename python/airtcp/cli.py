@@ -1,7 +1,8 @@
 """The command `airtcp`.
 
 Standard output carries results only; everything else goes to standard error. Exit codes: 0 done, 2 bad input (scenario,
-option, unreadable file), 1 any other failure, 130 interrupted, with the finished part kept.
+option, unreadable file), 1 any other failure, 128 + N
+ended by signal N (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP), with the finished part kept.
 
 The top imports only modules that every command needs. A run of a tenth of a second must not wait for tables, plots and
 Parquet that it does not use. Nor must it wait for `typing`: modules that need it for types alone set `TYPE_CHECKING` by
@@ -22,8 +23,20 @@ from contextlib import contextmanager
 
 from airtcp import _airtcp, completion
 from airtcp._files import fault_of_input
-from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
-from airtcp._text import MARK, is_link, to_json
+from airtcp._terminal import (
+    BAD_INPUT,
+    FAILURE,
+    OK,
+    Interrupts,
+    StopError,
+    fail,
+    progress,
+    render,
+    say,
+    whole_streams,
+    write_out,
+)
+from airtcp._text import MARK, is_link, on_one_line, to_json
 from airtcp.commands.sweep import set_option
 from airtcp.errors import (
     DamagedError,
@@ -188,11 +201,9 @@ def _run_seeds(args: argparse.Namespace) -> int:
             took = time.monotonic() - begin
             update(Progress(total, 0, done, 0, took, took / done * (total - done)))
 
-        found = summaries(
-            checked, audit=args.audit, progress=progress, is_stopped=lambda: interrupts.caught is not None
-        )
+        found = summaries(checked, audit=args.audit, progress=progress, is_stopped=interrupts.is_stopped)
     if not found:
-        raise StopError("interrupted before a seed had finished", 128 + (interrupts.caught or signal.SIGINT))
+        raise StopError("interrupted before a seed had finished", interrupts.code)
     summary = means(found)
     if args.json:
         write_out(to_json(summary) + "\n")
@@ -201,8 +212,8 @@ def _run_seeds(args: argparse.Namespace) -> int:
     if not args.quiet:
         if len(found) > 1 and is_certain(found):
             say("note: all seeds give the same result, since nothing in this scenario is left to chance")
-        say(f"{summary['name']}: {len(found)} of {args.seeds} seeds, from {first} on; not saved")
-    return OK if len(found) == args.seeds else 128 + (interrupts.caught or signal.SIGINT)
+        say(f"{on_one_line(summary['name'])}: {len(found)} of {args.seeds} seeds, from {first} on; not saved")
+    return OK if len(found) == args.seeds else interrupts.code
 
 
 def check(args: argparse.Namespace) -> int:
@@ -312,7 +323,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        sys.stderr.write(f"error: {message}{self._hint(message)}\n")
+        say(f"error: {message}{self._hint(message)}")
         raise SystemExit(BAD_INPUT)
 
     OPTIONS: ClassVar[dict[str, list[str]]] = {}
@@ -582,6 +593,8 @@ OWN: Final[dict[str, Callable[[Callable[..., _Parser]], None]]] = {
 
 def _with_words(parser: _Parser) -> argparse.Namespace:
     """The arguments of commands that run others: words behind `--` are not airtcp's."""
+    import shlex
+
     from airtcp.commands import shell
 
     given, behind = shell.split(parser.asked)
@@ -589,7 +602,8 @@ def _with_words(parser: _Parser) -> argparse.Namespace:
     if left and not shell.take_words(args, left):
         words = " ".join(left)
         is_command = args.body is shell.exec_ and not words.startswith("-")
-        where = f"; a command goes behind --: airtcp exec {args.host} -- {words}" if is_command else ""
+        command = f"airtcp exec {shlex.quote(str(args.host))} -- {shlex.join(left)}"
+        where = f"; a command goes behind --: {command}" if is_command else ""
         parser.error(f"unrecognized arguments: {words}{where}")
     args.behind = behind
     return args
@@ -597,6 +611,7 @@ def _with_words(parser: _Parser) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the command; returns its exit code."""
+    whole_streams()
     try:
         asked = sys.argv[1:] if argv is None else argv
         completes = "_ARGCOMPLETE" in os.environ
@@ -604,7 +619,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if completes:
             import argcomplete
 
-            argcomplete.autocomplete(parser)
+            argcomplete.autocomplete(parser, validator=completion.is_offered)
         parser.asked = asked
         if not asked:
             parser.print_help()
@@ -620,8 +635,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail(str(error), FAILURE)
     except MemoryError:
         return fail("out of memory: make the scenario smaller, or record less (key `record` of the scenario)", FAILURE)
-    except KeyboardInterrupt:
-        return fail("interrupted", 128 + signal.SIGINT)
+    except KeyboardInterrupt as interrupt:
+        if argv is None:
+            # Python's own end is left: one more Ctrl-C shall end that without a word.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        return fail("interrupted", getattr(interrupt, "code", 128 + signal.SIGINT))
 
 
 # --- in and out -----------------------------------------------------------------------------------------------------
@@ -724,20 +742,11 @@ def _progress(name: str, duration_s: float, *, quiet: bool) -> Iterator[Callable
     def update(now_s: float) -> None:
         nonlocal bar
         if bar is None and wanted and time.monotonic() - begin > PROGRESS_AFTER_S:
-            from rich.console import Console
-            from rich.markup import escape
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import TaskProgressColumn, TimeRemainingColumn
 
-            bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TaskProgressColumn(),
-                TextColumn("{task.completed:.1f} of {task.total:.1f} s simulated, left:"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            bar.add_task(escape(name), total=duration_s)
+            simulated = "{task.completed:.1f} of {task.total:.1f} s simulated, left:"
+            bar = progress(TaskProgressColumn(), simulated, TimeRemainingColumn())
+            bar.add_task(on_one_line(name), total=duration_s)
             bar.start()
         if bar is not None:
             bar.update(bar.task_ids[0], completed=now_s)
@@ -751,7 +760,7 @@ def _progress(name: str, duration_s: float, *, quiet: bool) -> Iterator[Callable
 
 def _advance(execution: Execution, interrupts: Interrupts, *, quiet: bool) -> Execution:
     with _progress(execution.scenario["name"], execution.end_s, quiet=quiet) as update:
-        while not execution.is_over and interrupts.caught is None:
+        while not execution.is_over and not interrupts.is_stopped():
             execution.advance()
             update(execution.now_s)
     return execution
@@ -760,5 +769,5 @@ def _advance(execution: Execution, interrupts: Interrupts, *, quiet: bool) -> Ex
 def _end(execution: Execution, interrupts: Interrupts, where: str, *, quiet: bool) -> int:
     if not quiet:
         until = "" if execution.is_over else f", interrupted at {execution.now_s:g} s"
-        say(f"{execution.scenario['name']}{until}: {where}")
-    return OK if execution.is_over else 128 + (interrupts.caught or signal.SIGINT)
+        say(f"{on_one_line(execution.scenario['name'])}{until}: {where}")
+    return OK if execution.is_over else interrupts.code

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from airtcp._text import visible
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +35,14 @@ def script(shell: str) -> str:
     from argcomplete.shell_integration import shellcode
 
     return str(shellcode(["airtcp"], shell=shell))
+
+
+def is_offered(candidate: str, prefix: str) -> bool:
+    """Whether the shell is told of a candidate: not if it, such as a file's name, holds what acts on a terminal.
+
+    The shell's code quotes the rest.
+    """
+    return candidate.startswith(prefix) and "\n" not in candidate and visible(candidate) == candidate
 
 
 def names(**_: object) -> list[str]:

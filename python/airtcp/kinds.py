@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,17 +20,23 @@ def misplaced(path: Path, wanted: Kind) -> str | None:
         return None
     match kind:
         case "scenario" | "sweep":
-            return f"{path}: is a {kind}: `airtcp {'run' if kind == 'scenario' else 'sweep'} {path}` runs it"
+            return f"{path}: is a {kind}: `{_command('run' if kind == 'scenario' else 'sweep', path)}` runs it"
         case "arms":
             return f'{path}: holds arms that sweeps share: a sweep names it, as in arms = "{path.name}"'
         case "experiment":
             parents = path.resolve().parents
             study = next((p for p in parents[:2] if (p / "study.toml").is_file()), None)
             folder = "STUDY" if study is None else path.parent if study == parents[0] else path.parent.parent
-            return f"{path}: is an experiment: `airtcp study run {folder} --experiment {keys.get('id', 'ID')}` runs it"
+            told = _command("study", "run", folder, "--experiment", keys.get("id", "ID"))
+            return f"{path}: is an experiment: `{told}` runs it"
         case "study":
             folder = path if path.is_dir() else path.parent
-            return f"{path}: is a study: `airtcp study run {folder}` runs it"
+            return f"{path}: is a study: `{_command('study', 'run', folder)}` runs it"
+
+
+def _command(*words: object) -> str:
+    """A command that may be copied into a shell, whatever the names in it."""
+    return shlex.join(["airtcp", *map(str, words)])
 
 
 def scenario_error(error: ScenarioError, path: Path) -> ScenarioError:

@@ -86,7 +86,6 @@ def _mean(values: Sequence[Any]) -> Json:
 def tables(summary: Json) -> list[Table]:
     """The means for the terminal."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     from airtcp.show import AIR, DATAGRAMS, LINK, TCP, TRANSFERS
@@ -105,7 +104,7 @@ def tables(summary: Json) -> list[Table]:
         table.add_column("mean of the seeds", justify="right")
         table.add_column("95 % interval", justify="right")
         for row in rows:
-            table.add_row(escape(str(row[PARTS[part]])), "", "", style="bold")
+            table.add_row(str(row[PARTS[part]]), "", "", style="bold")
             seen = set()
             for measure in measures:
                 found = row.get(measure.key)

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import polars as pl
 from rich import box
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from airtcp.results import Results, labels_of
 
@@ -109,7 +109,7 @@ def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measur
         # A word each line: narrow columns, of which none is cut.
         table.add_column("\n".join([*measure.title.split(), measure.unit]), justify="right")
     for row in rows:
-        table.add_row(escape(str(row[name])), *(measure.text(row) for measure in shown))
+        table.add_row(str(row[name]), *(measure.text(row) for measure in shown))
     return table
 
 
@@ -195,26 +195,26 @@ def comparison(runs: Sequence[Results]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("")
     for label in labels_of(runs):
-        table.add_column(escape(label), justify="right")
+        table.add_column(label, justify="right")
     links = [next(iter(main_links(results)), {}) for results in runs]
     if any(links):
-        table.add_row("[bold]link[/]", *(escape(row.get("name", "-")) for row in links))
+        table.add_row(Text("link", "bold"), *(row.get("name", "-") for row in links))
         _add(table, LINK, links)
     air = [next(iter(main_air(results)), {}) for results in runs]
     if any(air):
         table.add_section()
-        table.add_row("[bold]in the air[/]", *(escape(row.get("name", "-")) for row in air))
+        table.add_row(Text("in the air", "bold"), *(row.get("name", "-") for row in air))
         _add(table, AIR, air)
     radios = [main_radios(results) for results in runs]
     if all(radios):
         for name in dict.fromkeys(name for each in radios for name in each):
             pair = [each.get(name, {}) for each in radios]
             table.add_section()
-            table.add_row("[bold]radio[/]", *(escape(name) if row else "-" for row in pair))
+            table.add_row(Text("radio", "bold"), *(name if row else "-" for row in pair))
             _add(table, RADIO, pair)
     for rows in _side_by_side([groups(results) for results in runs]):
         table.add_section()
-        table.add_row("[bold]flows[/]", *(escape(row.get("group", "-")) for row in rows))
+        table.add_row(Text("flows", "bold"), *(row.get("group", "-") for row in rows))
         is_tcp = any(row.get("kind") == "tcp" for row in rows)
         _add(table, [*TCP, *TRANSFERS] if is_tcp else DATAGRAMS, rows)
     return table

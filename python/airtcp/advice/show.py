@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -168,7 +167,7 @@ def _tried(advice: Advice) -> Table:
             for measure in advice.measures
         ]
         style = "bold" if advice.outcome == REMEDY and name == advice.advised[0] else ""
-        table.add_row(escape(name), escape(", ".join(one.changes)), *cells, verdict(advice, name), style=style)
+        table.add_row(name, ", ".join(one.changes), *cells, verdict(advice, name), style=style)
     return table
 
 

@@ -174,6 +174,8 @@ class Reading:
         )
         self.is_over = False
         """True at the end of the file, or where it is damaged."""
+        self.on_rows: Callable[[Mapping[str, pl.DataFrame]], object] = lambda tables: None
+        """Called with the rows of the selected flows as soon as they are final."""
 
     def write_to(self, folder: Path) -> None:
         """Folder for finished rows."""
@@ -201,8 +203,10 @@ class Reading:
     def _collect(self) -> None:
         tables = self._analysis.drain()
         frames = {name: frame(tables[name]) for name in TABLES}
+        kept = self._keep.of(frames)
+        self.on_rows(kept)
         try:
-            self._spool.add(self._keep.of(frames))
+            self._spool.add(kept)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _unwritable(self._spool.folder, error) from error
 
@@ -223,8 +227,11 @@ class Reading:
         self._spool.rows |= {name: int(table.select(pl.len()).collect().item()) for name, table in found.items()}
         return found, shared.notes
 
-    def finish(self) -> Analysis:
+    def finish(self, *, is_cut: bool = False) -> Analysis:
         """Stops reading and returns the results so far.
+
+        Args:
+            is_cut: the file ended because a signal came, wherever that was in a packet.
 
         Raises:
             ResultsError: it cannot be written.
@@ -237,13 +244,13 @@ class Reading:
             tables, notes = self._compare(tables) if len(self._places) > 1 else (tables, ())
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _unwritable(self._spool.folder, error) from error
-        damage = self._analysis.damage()
+        damage = None if is_cut else self._analysis.damage()
         manifest = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "airtcp_version": _airtcp.__version__,
             "file": self.file,
-            "status": "damaged" if damage else "complete" if self.is_over else "interrupted",
+            "status": "damaged" if damage else "complete" if self.is_over and not is_cut else "interrupted",
             "damage": damage,
             "files": self.files,
             "notes": [*self._analysis.notes(), *notes],

@@ -148,9 +148,7 @@ class Analysis(OfTables):
 
     def interesting(self, n: int) -> list[Json]:
         """The most interesting flows: those with timeouts first, then those with retransmissions, then the largest."""
-        order = ["timeouts", "retransmitted_packets", "payload_bytes", "packets"]
-        top = self.flows.sort([*order, "flow"], descending=[True] * 4 + [False], nulls_last=True).head(n)
-        return top.collect(engine="streaming").to_dicts()
+        return interesting(self.flows, n).to_dicts()
 
     def largest(self, n: int) -> list[Json]:
         """The flows that carry most data."""
@@ -220,9 +218,23 @@ def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
 
 def largest(tables: Mapping[str, pl.LazyFrame], n: int) -> list[Json]:
     """The flows that carry most data, the largest first."""
-    top = tables["flows"].filter(pl.col("unique_bytes") > 0)
-    top = top.sort(["unique_bytes", "flow"], descending=[True, False]).head(n)
-    return top.collect(engine="streaming").to_dicts()
+    return _top(tables["flows"].filter(pl.col("unique_bytes") > 0), ["unique_bytes"], n).to_dicts()
+
+
+def interesting(flows: pl.LazyFrame, n: int) -> pl.DataFrame:
+    """The rows of the flows with most timeouts, then with most retransmissions, then the largest."""
+    return _top(flows, ["timeouts", "retransmitted_packets", "payload_bytes", "packets"], n)
+
+
+def _top(flows: pl.LazyFrame, by: Sequence[str], n: int) -> pl.DataFrame:
+    """The first rows in falling order. Few columns find them: all of millions of flows take too much memory."""
+
+    def ordered(table: pl.LazyFrame) -> pl.LazyFrame:
+        order = [*by, "flow"]
+        return table.sort(order, descending=[*(True for _ in by), False], nulls_last=True).head(n)
+
+    first = ordered(flows.select(*by, "flow")).collect(engine="streaming")["flow"]
+    return ordered(flows.filter(pl.col("flow").is_in(first.implode()))).collect(engine="streaming")
 
 
 def by_dup_acks(timeouts: pl.DataFrame) -> list[Json]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from airtcp._text import on_one_line
 from airtcp.analysis import limits, stations
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 
@@ -134,7 +134,7 @@ def headline(analysis: Analysis) -> str:
     packets = f"{count(capture['packets'])} packets ({count(capture['tcp_packets'])} TCP)"
     duration = capture.get("duration_s")
     span = f" in {decimal(duration, 3)} s" if duration is not None else ""
-    return f"{analysis.file}: {capture['format']}, {packets}{span}"
+    return f"{on_one_line(analysis.file)}: {capture['format']}, {packets}{span}"
 
 
 def _places(flows: Mapping[str, int]) -> str:
@@ -162,7 +162,7 @@ def _flows(flows: Sequence[Row], rest: int) -> Table:
         goodput = flow["goodput_bps"]
         table.add_row(
             str(flow["flow"]),
-            escape(f"{address(flow, 'source')}\n{address(flow, 'destination')}"),
+            f"{address(flow, 'source')}\n{address(flow, 'destination')}",
             amount(flow["payload_bytes"]),
             decimal(None if goodput is None else goodput / 1e6, 2),
             decimal(flow["rtt_mean_ms"], 1),
@@ -186,7 +186,7 @@ def _classes(classes: Sequence[Row], spurious: int) -> Table:
         if row := known.get(name):
             waited = row["waited_median_s"]
             table.add_row(
-                escape(name),
+                name,
                 count(row["packets"]),
                 count(row["spurious"]),
                 decimal(None if waited is None else waited * 1e3, 1),

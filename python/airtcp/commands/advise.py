@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import completion
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
+from airtcp._text import on_one_line
 from airtcp.commands.analyze import whole
 from airtcp.commands.sweep import ap_option, positive, progress_bar, set_option, with_ap
 from airtcp.errors import CaptureError, ScenarioError
@@ -66,7 +66,7 @@ def advise(args: argparse.Namespace) -> int:
         with Folder(Path(args.out), FORMAT, say):
             pass
     begin = time.monotonic()
-    with Interrupts().active() as interrupts, progress_bar(file, quiet=args.quiet) as update:
+    with Interrupts().at_once() as interrupts, progress_bar(file, quiet=args.quiet) as update:
 
         def progress(done: int, total: int) -> None:
             took = time.monotonic() - begin
@@ -82,7 +82,7 @@ def advise(args: argparse.Namespace) -> int:
                     flows=args.flow,
                     progress=progress,
                     tell=(lambda message: None) if args.quiet else say,
-                    is_stopped=lambda: interrupts.caught is not None,
+                    is_stopped=interrupts.is_stopped,
                 )
             else:
                 advice = advise_on(
@@ -94,7 +94,7 @@ def advise(args: argparse.Namespace) -> int:
                     research=args.research,
                     duration=args.duration,
                     progress=progress,
-                    is_stopped=lambda: interrupts.caught is not None,
+                    is_stopped=interrupts.is_stopped,
                 )
         except (AdviseError, ScenarioError) as error:
             raise StopError(_as_typed(str(error), changes), BAD_INPUT) from error
@@ -104,7 +104,7 @@ def advise(args: argparse.Namespace) -> int:
             raise StopError(f"{file}: {error.strerror or error}", BAD_INPUT) from error
         except KeyboardInterrupt:
             say("interrupted: nothing is advised on a part of the runs")
-            return 128 + (interrupts.caught or signal.SIGINT)
+            return interrupts.code
     return _end(args, advice)
 
 
@@ -128,7 +128,7 @@ def _end(args: argparse.Namespace, advice: Advice) -> int:
     elif not args.quiet:
         render(*overview(advice))
     if is_saved and not args.quiet:
-        say(f"{advice.name}: page and scenarios in {out}")
+        say(f"{on_one_line(advice.name)}: page and scenarios in {out}")
     return OK
 
 

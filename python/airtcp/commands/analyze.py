@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, progress, render, say, write_out
+from airtcp._text import on_one_line
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from airtcp.analysis.printed import Printed
     from airtcp.analysis.reading import Keep, Reading
     from airtcp.analysis.results import Analysis
 
@@ -23,20 +22,24 @@ PROGRESS_AFTER_S: Final = 1.0
 LINE_EVERY_S: Final = 30.0
 """Seconds between lines of progress where standard error is not a terminal."""
 
-JSON_ROWS: Final = 10_000
-"""Rows of a table in memory at a time while they are printed."""
-
 
 def analyze(args: argparse.Namespace) -> int:
     """Explain the retransmissions and timeouts in a capture, and say which policy would have avoided them."""
     if args.out is not None and args.no_save:
         raise StopError("use either --out or --no-save, not both", BAD_INPUT)
-    is_saved = not args.no_save and not (args.json and args.out is None)
+    if args.json and args.json_lines:
+        raise StopError("use either --json or --json-lines, not both", BAD_INPUT)
+    if args.json_lines and len(args.files) > 1 and not args.rotated:
+        # One flow of them is taken out of several places once all are read.
+        raise StopError("--json-lines prints while it reads, which several places do not allow: use --json", BAD_INPUT)
+    is_saved = not args.no_save and not ((args.json or args.json_lines) and args.out is None)
     if args.html and not is_saved:
         raise StopError("--html needs a folder for the page: give --out DIR", BAD_INPUT)
 
     from pathlib import Path
 
+    from airtcp._inlet import interruptible
+    from airtcp.analysis.printed import Printed
     from airtcp.analysis.reading import Keep, save
     from airtcp.analysis.results import FORMAT, Analysis
     from airtcp.results import Folder
@@ -49,8 +52,13 @@ def analyze(args: argparse.Namespace) -> int:
     args.file = ", ".join(args.files)
     out = args.out or default_folder(args.files[0])
     with Interrupts().active() as interrupts, ExitStack() as stack:
+        inlet = stack.enter_context(interruptible(0)) if "/dev/stdin" in args.files else None
         # Open the capture first, so that a file that is not a capture leaves no folder.
-        reading = _open(args, keep)
+        try:
+            reading = _open(args, keep)
+        except StopError:
+            interrupts.check("nothing was read")
+            raise
         folder = stack.enter_context(Folder(Path(out), FORMAT, say)) if is_saved else None
         if folder is not None:
             reading.write_to(folder.work)
@@ -58,12 +66,18 @@ def analyze(args: argparse.Namespace) -> int:
             import tempfile
 
             reading.write_to(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airtcp-analyze-"))))
+        printed = Printed(args.rows or None, args.rows_per_flow or None)
+        if args.json_lines:
+            reading.on_rows = lambda tables: _write(printed.lines(tables))
         _advance(reading, interrupts, quiet=args.quiet)
-        analysis = reading.finish()
+        analysis = reading.finish(is_cut=inlet is not None and inlet.is_cut)
         if folder is not None:
             save(analysis, folder, report=args.html is not False, details=args.details)
             analysis = Analysis.load(out)
-        _show(args, analysis)
+        # The finished part is kept. Whoever asks now does not want the rest on the screen.
+        with Interrupts().at_once():
+            _show(args, analysis, printed)
+    _tell_left_out(args, analysis, printed)
     return _end(analysis, interrupts, out if is_saved else None, quiet=args.quiet)
 
 
@@ -104,41 +118,29 @@ def _open(args: argparse.Namespace, keep: Keep) -> Reading:
         ) from error
 
 
-def _show(args: argparse.Namespace, analysis: Analysis) -> None:
+def _show(args: argparse.Namespace, analysis: Analysis, printed: Printed) -> None:
     if args.json:
-        for piece in as_json(analysis):
-            write_out(piece)
+        _write(printed.as_json(analysis))
+    elif args.json_lines:
+        write_out(printed.last_line(analysis))
     elif not args.quiet:
         from airtcp.analysis.show import overview
 
         render(*overview(analysis))
 
 
-def as_json(analysis: Analysis) -> Iterator[str]:
-    """Manifest, totals and the tables of events as one JSON object, in pieces."""
-    import polars as pl
-
-    from airtcp._text import to_json
-
-    head = {key: value for key, value in analysis.manifest.items() if key not in ("tables", "host", "timing")}
-    yield to_json({**head, "totals": analysis.totals})[:-2]
-    for name in ("flows", "retransmissions", "timeouts"):
-        yield f',\n  "{name}": ['
-        rows = analysis.manifest["tables"][name]["rows"]
-        for offset in range(0, rows, JSON_ROWS):
-            part = analysis[name].slice(offset, JSON_ROWS).collect()
-            # JSON has no infinity.
-            part = part.with_columns(
-                pl.when(column.is_finite()).then(column) for column in map(pl.col, _floats(part.schema))
-            )
-            lines = (to_json(row, indent=None) for row in part.iter_rows(named=True))
-            yield (",\n    " if offset else "\n    ") + ",\n    ".join(lines)
-        yield "\n  ]" if rows else "]"
-    yield "\n}\n"
+def _write(pieces: Iterable[str]) -> None:
+    for piece in pieces:
+        write_out(piece)
 
 
-def _floats(schema: pl.Schema) -> list[str]:
-    return [name for name, kind in schema.items() if kind.is_float()]
+def _tell_left_out(args: argparse.Namespace, analysis: Analysis, printed: Printed) -> None:
+    if args.json or args.json_lines:
+        for name, (count, of_flow) in printed.left_out(analysis).items():
+            rows = analysis.manifest["tables"][name]["rows"]
+            options = [*(["--rows-per-flow"] if of_flow else []), *(["--rows"] if count > of_flow else [])]
+            print_more = f"{' and '.join(options)} {'print' if options[1:] else 'prints'} more, and 0 all"
+            say(f"{on_one_line(analysis.file)}: {count} of {rows} rows of `{name}` are left out: {print_more}")
 
 
 def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: bool) -> int:
@@ -146,19 +148,19 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
     kept = f"kept in {out}" if out is not None else "shown"
     if not quiet:
         for note in analysis.notes:
-            say(f"{analysis.file}: {note}")
+            say(f"{on_one_line(analysis.file)}: {note}")
     if analysis.damage is not None:
         say(f"error: {analysis.damage}")
         say(f"everything before the damage is analysed ({read}); the results are {kept}")
         return FAILURE
     if analysis.interrupted:
-        say(f"{analysis.file}: interrupted after {read}; the results are {kept}")
-        return 128 + (interrupts.caught or signal.SIGINT)
+        say(f"{on_one_line(analysis.file)}: interrupted after {read}; the results are {kept}")
+        return interrupts.code
     if (why := nothing_in(analysis)) is not None:
-        say(f"error: {analysis.file}: {why}; the results are {kept}")
+        say(f"error: {on_one_line(analysis.file)}: {why}; the results are {kept}")
         return FAILURE
     if not quiet:
-        say(f"{analysis.file}: {f'results in {out}' if out is not None else 'not saved'}")
+        say(f"{on_one_line(analysis.file)}: {f'results in {out}' if out is not None else 'not saved'}")
     return OK
 
 
@@ -189,7 +191,7 @@ def default_folder(file: str) -> str:
 
 def _advance(reading: Reading, interrupts: Interrupts, *, quiet: bool) -> None:
     with _progress(reading.file, quiet=quiet) as update:
-        while not reading.is_over and interrupts.caught is None:
+        while not reading.is_over and not interrupts.is_stopped():
             reading.advance()
             update(reading)
 
@@ -214,20 +216,10 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[Reading], None]]:
                 say(f"{name}: {share}{reading.packets} packets read")
             return
         if bar is None:
-            from rich.console import Console
-            from rich.markup import escape
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import DownloadColumn, TimeRemainingColumn
 
-            bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                DownloadColumn(),
-                TextColumn("{task.fields[packets]} packets, left:"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            bar.add_task(escape(name), total=size or None, packets="0")
+            bar = progress(DownloadColumn(), "{task.fields[packets]} packets, left:", TimeRemainingColumn())
+            bar.add_task(on_one_line(name), total=size or None, packets="0")
             bar.start()
         bar.update(bar.task_ids[0], completed=done, packets=f"{reading.packets:,}")
 
@@ -290,6 +282,25 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument("--no-save", action="store_true", help="write no results")
     sub.add_argument("--json", action="store_true", help="print everything but the points over time as one JSON object")
+    sub.add_argument(
+        "--json-lines",
+        action="store_true",
+        help="print the same while reading: a line for each row, with its `table`; the last is of `capture`",
+    )
+    sub.add_argument(
+        "--rows",
+        type=whole(0, (1 << 31) - 1),
+        default=10_000,
+        metavar="N",
+        help="most rows of a table that JSON shows; 0: all (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--rows-per-flow",
+        type=whole(0, (1 << 31) - 1),
+        default=1000,
+        metavar="N",
+        help="of these, most that belong to one flow; 0: all (default: %(default)s)",
+    )
     sub.add_argument(
         "--html", action=argparse.BooleanOptionalAction, help="write report.html into the folder; default: yes"
     )

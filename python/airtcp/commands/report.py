@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from airtcp import completion
-from airtcp._terminal import BAD_INPUT, OK, StopError, say, write_out
+from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, say, write_out
 
 
 def report(args: argparse.Namespace) -> int:
@@ -24,7 +24,8 @@ def report(args: argparse.Namespace) -> int:
         raise
     except ResultsError as error:
         raise StopError(str(error), BAD_INPUT) from error
-    page = write(folder, out=args.out, figures=not args.no_figures)
+    with Interrupts().at_once():
+        page = write(folder, out=args.out, figures=not args.no_figures)
     plots = [plot.id for experiment in study.experiments for plot in experiment.plots]
     figures = [
         str(folder / FIGURES / f"{file_name(plot)}.{ending}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from airtcp._part import to_toml_value
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
 
 EXAMPLES: Final = Path(__file__).parent.parent / "examples"
@@ -20,7 +22,7 @@ WIRED: Final = """\
 #   airtcp advise {file}        which remedy helps here?
 #
 # `airtcp explain` lists everything that can be named; `airtcp check {file}` finds mistakes.
-name = "{name}"
+name = {name}
 duration = "20s"
 warmup = "2s"
 
@@ -61,7 +63,7 @@ WIFI: Final = """\
 #   airtcp advise {file}        which remedy helps here?
 #
 # `airtcp explain` lists everything that can be named; `airtcp check {file}` finds mistakes.
-name = "{name}"
+name = {name}
 duration = "20s"
 warmup = "2s"
 
@@ -120,9 +122,12 @@ def new(args: argparse.Namespace) -> int:
     path = Path(args.file)
     if path.suffix != ".toml":
         raise StopError(f"{args.file}: the name of a scenario must end in .toml", BAD_INPUT)
-    text = KINDS[args.kind].format(file=args.file, name=path.stem or "first")
+    if not args.file.isprintable():
+        raise StopError(f"{args.file!r}: the name of a scenario must have printable characters only", BAD_INPUT)
+    quoted = shlex.quote(args.file)
+    text = KINDS[args.kind].format(file=quoted, name=to_toml_value(path.stem or "first"))
     _write(path, text)
-    say(f"{args.file} written; run it with: airtcp run {args.file}")
+    say(f"{args.file} written; run it with: airtcp run {quoted}")
     return OK
 
 
@@ -149,9 +154,9 @@ def example(args: argparse.Namespace) -> int:
     out = Path(args.out or f"{name}.toml")
     if out.suffix != ".toml" and not out.exists():
         raise StopError(f"--out {args.out}: the name of an example must end in .toml", BAD_INPUT)
-    _write(out, text.replace(f"examples/{name}.toml", str(out)))
+    _write(out, text.replace(f"examples/{name}.toml", shlex.quote(str(out))))
     command = "sweep" if "\n[measures" in text else "run"
-    say(f"{out} written; run it with: airtcp {command} {out}")
+    say(f"{out} written; run it with: airtcp {command} {shlex.quote(str(out))}")
     if command == "sweep":
         _with_scenario(text, out.parent)
     return OK

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import signal
+import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import check_local, duration, local_options, positive, progress_bar, set_option
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupted, Interrupts, StopError, render, say, write_out
+from airtcp.commands.sweep import check_local, duration, local_options, planning, positive, progress_bar, set_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,9 @@ def list_studies(_args: argparse.Namespace) -> int:
         try:
             title = read(folder).title
         except StudyError:
-            rows.append((study_id, f"has mistakes: airtcp study check {folder} shows them", "", folder))
+            rows.append(
+                (study_id, f"has mistakes: airtcp study check {shlex.quote(str(folder))} shows them", "", folder)
+            )
             continue
         try:
             found = published.read(folder)
@@ -61,7 +63,9 @@ def show(args: argparse.Namespace) -> int:
     from airtcp.study.show import overview
 
     found = _read(args.id)
-    render(*overview(found, check(found)))
+    with Interrupts().active() as interrupts:
+        prepared = check(found, planning(args.id, interrupts, quiet=False))
+    render(*overview(found, prepared))
     return OK
 
 
@@ -71,7 +75,8 @@ def check(args: argparse.Namespace) -> int:
     from airtcp.study.prepare import distinct_runs
 
     found = _read(args.folder)
-    prepared = check_study(found)
+    with Interrupts().active() as interrupts:
+        prepared = check_study(found, planning(args.folder, interrupts, quiet=False))
     plots = sum(len(e.plots) for e in found.experiments)
     findings = sum(len(e.findings) for e in found.experiments)
     runs = ", ".join(f"{mode}: {distinct_runs(ready)} runs" for mode, ready in prepared.items())
@@ -103,10 +108,11 @@ def run(args: argparse.Namespace) -> int:
         # Runs with other values do not belong among the study's own.
         folder = folder.with_name(f"{folder.name}-set")
     check_folder(folder, whole)
-    prepared = prepare(wanted, mode, args.seeds, changes_of(args.changes))
     figures, experiments, changes = tuple(args.figure), tuple(args.experiment), tuple(args.changes)
-    asked = Asked(args.id, mode, args.seeds, figures, experiments, changes, _budget(args, prepared))
     with Interrupts().active() as interrupts, progress_bar(whole.id, quiet=args.quiet) as update:
+        ask = planning(whole.id, interrupts, quiet=args.quiet)
+        prepared = prepare(wanted, mode, args.seeds, changes_of(args.changes), ask)
+        asked = Asked(args.id, mode, args.seeds, figures, experiments, changes, _budget(args, prepared))
         document = run_study(
             wanted,
             prepared,
@@ -118,9 +124,10 @@ def run(args: argparse.Namespace) -> int:
             retry_died=args.retry_died,
             progress=update,
             tell=(lambda message: None) if args.quiet else say,
-            is_stopped=lambda: interrupts.caught is not None,
+            is_stopped=interrupts.is_stopped,
         )
-    report = _report(folder, quiet=args.quiet)
+    # Figures take longer than anybody waits who has just pressed Ctrl-C.
+    report = _report(folder, quiet=args.quiet) if document["status"] == "complete" else None
     if args.json:
         from airtcp._text import to_json
 
@@ -173,7 +180,12 @@ def _report(folder: Path, *, quiet: bool) -> str | None:
         if not quiet:
             say(f"no report is written: {error.name} is not installed")
         return None
-    report.write(folder)
+    try:
+        with Interrupts().at_once():
+            report.write(folder)
+    except Interrupted as interrupt:
+        where = f"the results are kept in {folder}, and `airtcp report {shlex.quote(str(folder))}` writes their report"
+        raise StopError(f"interrupted: {where}", interrupt.code) from None
     page = folder / "report.html"
     return str(page) if page.exists() else None
 
@@ -189,9 +201,9 @@ def _end(document: dict[str, Any], folder: str, report: str | None, interrupts: 
     if document["status"] != "complete":
         say(
             f"{document['study']}: interrupted: {document['finished']} of {document['runs']} runs are finished and "
-            f"kept in {folder}; the same command resumes"
+            f"kept in {folder}; the same command resumes, and `airtcp report {shlex.quote(folder)}` draws these"
         )
-        return 128 + (interrupts.caught or signal.SIGINT)
+        return interrupts.code
     if not quiet:
         say(f"{document['study']}: {document['runs']} runs, {duration(document['wall_s'])}, results in {folder}")
         if report is not None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from airtcp import completion
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
+from airtcp._terminal import progress as progress_on_terminal
+from airtcp._text import on_one_line
 from airtcp.execution import AUDIT
 
 TYPE_CHECKING = False
@@ -28,6 +29,8 @@ ROWS_SHOWN: Final = 60
 VARY_SEEDS: Final = 3
 """Seeds of a sweep without a file."""
 
+TELL_AFTER_S: Final = 1.0
+"""Planning that is shorter says nothing."""
 LINE_EVERY_S: Final = 30.0
 """Seconds between lines of progress where standard error is a file, such as the log of a batch job."""
 
@@ -53,14 +56,18 @@ def sweep(args: argparse.Namespace) -> int:
 
         if (fault := fault_of_input(args.file)) is not None:
             raise StopError(fault, BAD_INPUT)
-        planned = plan(varying(args.file, args.vary, with_ap(args, args.file)), seeds=args.seeds or VARY_SEEDS)
+        asked = varying(args.file, args.vary, with_ap(args, args.file))
+        options: dict[str, Any] = {"seeds": args.seeds or VARY_SEEDS}
     else:
         if args.ap is not None:
             raise StopError("--ap is for scenarios: use it with --vary, or set ap_radio in the sweep file", BAD_INPUT)
-        planned = plan(args.file, quick=args.quick, seeds=args.seeds, set=changes_of(args.changes))
-    name = planned.sweep.name
-    out = args.out or default_folder(name)
-    with Interrupts().active() as interrupts, Store(out) as store:
+        asked = args.file
+        options = {"quick": args.quick, "seeds": args.seeds, "set": changes_of(args.changes)}
+    with Interrupts().active() as interrupts, ExitStack() as stack:
+        planned = plan(asked, **options, progress=planning(args.file, interrupts, quiet=args.quiet))
+        name = on_one_line(planned.sweep.name)
+        out = args.out or default_folder(planned.sweep.name)
+        store = stack.enter_context(Store(out))
         total, already = count([planned], store)
         if not args.quiet:
             for note in store.notes:
@@ -75,7 +82,7 @@ def sweep(args: argparse.Namespace) -> int:
                 args.executor,
                 update,
                 jobs=args.jobs,
-                is_stopped=lambda: interrupts.caught is not None,
+                is_stopped=interrupts.is_stopped,
                 memory_limit=args.memory_limit,
                 retry_died=args.retry_died,
             )
@@ -97,12 +104,12 @@ def _end(results: SweepResults, out: str, interrupts: Interrupts, *, quiet: bool
     if not results.is_complete:
         done = counts["ok"] + counts["failed"]
         say(
-            f"{results.name}: interrupted: {done} of {counts['total']} runs are finished and kept in {out}; "
-            f"the same command resumes"
+            f"{on_one_line(results.name)}: interrupted: {done} of {counts['total']} runs are finished and kept "
+            f"in {out}; the same command resumes"
         )
-        return 128 + (interrupts.caught or signal.SIGINT)
+        return interrupts.code
     if not quiet:
-        say(f"{results.name}: {counts['ok']} of {counts['total']} runs, results in {out}")
+        say(f"{on_one_line(results.name)}: {counts['ok']} of {counts['total']} runs, results in {out}")
     return FAILURE if counts["failed"] else OK
 
 
@@ -117,7 +124,7 @@ def _list_failures(results: SweepResults, out: str) -> None:
     names = [*(["arm"] if "arm" in failed.columns else []), *results.manifest["varied"], "seed"]
     for row in failed.head(FAILURES_SHOWN).iter_rows(named=True):
         at = ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
-        say(f"  {at}: {row['error']}")
+        say(f"  {on_one_line(at)}: {row['error']}")
     if failed.height > FAILURES_SHOWN:
         say(f"  and {failed.height - FAILURES_SHOWN} more: see the column `error` of {out}/runs.parquet")
 
@@ -136,6 +143,21 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def planning(name: str, interrupts: Interrupts, *, quiet: bool) -> Callable[[int, int], None]:
+    """A function that planning calls before each point: it ends if a signal has come, and tells of a long wait."""
+    tell_at = time.monotonic() + TELL_AFTER_S
+
+    def progress(done: int, total: int) -> None:
+        nonlocal tell_at
+        interrupts.check("the runs were being planned, and none has begun")
+        if quiet or total == 0 or time.monotonic() < tell_at:
+            return
+        tell_at = time.monotonic() + LINE_EVERY_S
+        say(f"{name}: planning: {done} of {total} points")
+
+    return progress
 
 
 @contextmanager
@@ -160,18 +182,8 @@ def progress_bar(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], Non
                 say(f"{name}: {line(progress)}")
             return
         if bar is None:
-            from rich.console import Console
-            from rich.markup import escape
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.fields[line]}"),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            bar.add_task(escape(name), total=progress.total, line="")
+            bar = progress_on_terminal("{task.fields[line]}")
+            bar.add_task(on_one_line(name), total=progress.total, line="")
             bar.start()
         bar.update(bar.task_ids[0], completed=progress.done, line=line(progress))
 

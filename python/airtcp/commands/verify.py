@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp._terminal import BAD_INPUT, StopError, say, write_out
+from airtcp._terminal import BAD_INPUT, Interrupts, StopError, say, write_out
 from airtcp.commands.sweep import positive, size
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ SHOWN: Final = 20
 """Faults, and files that were not checked."""
 
 
+@Interrupts().at_once()
 def verify(args: argparse.Namespace) -> int:
     """Check every checksum of results, make runs again and all that follows from them: is it the same?"""
     from pathlib import Path

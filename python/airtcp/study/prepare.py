@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -126,7 +126,11 @@ def _once(faults: Sequence[str]) -> list[str]:
 
 
 def prepare(
-    study: Study, mode: Mode, seeds: int | None = None, changes: Mapping[str, Any] | None = None
+    study: Study,
+    mode: Mode,
+    seeds: int | None = None,
+    changes: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> list[Prepared]:
     """Plans the experiments of a study, and checks plots and findings against the plans.
 
@@ -135,6 +139,8 @@ def prepare(
         mode: quick or full.
         seeds: number of seeds for each point, instead of the experiments' own.
         changes: other values of parameters, or of places of the scenarios.
+        progress: called before each point, plot and finding, with the number of points planned and of all of the
+            experiment. An exception that it raises ends the planning.
 
     Raises:
         StudyError: a scenario, a sweep, a plot or a finding is wrong. The first fault of each experiment is reported.
@@ -143,7 +149,7 @@ def prepare(
     faults = []
     for experiment in study.experiments:
         try:
-            out.append(prepare_experiment(experiment, mode, seeds, changes))
+            out.append(prepare_experiment(experiment, mode, seeds, changes, progress))
         except StudyError as error:
             lines = str(error).splitlines()
             faults += lines if all(OVERRIDE in line for line in lines) else [str(error)]
@@ -151,6 +157,7 @@ def prepare(
         raise StudyError("\n".join(_once(faults)))
     cells = {one.experiment.id: one.cells for one in out}
     for matrix in study.matrices:
+        progress(0, 0)
         try:
             Table(matrix, {name: cells[name] for name in needs(matrix)})
         except CheckError as error:
@@ -163,6 +170,7 @@ def prepare_experiment(
     mode: Mode,
     seeds: int | Sequence[int] | None,
     changes: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Prepared:
     """Plans one experiment, and checks its plots and findings against the plan.
 
@@ -170,7 +178,9 @@ def prepare_experiment(
         StudyError: something in it is wrong.
     """
     try:
-        planned = plan(experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds, set=changes)
+        planned = plan(
+            experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds, set=changes, progress=progress
+        )
     except SweepError as error:
         raise StudyError(str(error)) from error
     return prepare_plan(experiment, planned, mode)
@@ -186,11 +196,13 @@ def prepare_plan(experiment: Experiment, planned: Plan, mode: Mode) -> Prepared:
         raise StudyError(f"{experiment.place}: no run is left with --{mode}: change `only` of the arms")
     cells = _cells(planned, f"--{mode}", experiment)
     for plot in experiment.plots:
+        progress(0, 0)
         try:
             Drawing(plot, cells)
         except CheckError as error:
             raise StudyError(f"{plot.place}: {error}") from error
     for finding in experiment.findings:
+        progress(0, 0)
         try:
             judge(finding, cells)
             examine(finding, cells)
@@ -199,13 +211,15 @@ def prepare_plan(experiment: Experiment, planned: Plan, mode: Mode) -> Prepared:
     return Prepared(experiment, planned, cells)
 
 
-def check(study: Study) -> dict[Mode, list[Prepared]]:
+def check(
+    study: Study, progress: Callable[[int, int], object] = lambda done, total: None
+) -> dict[Mode, list[Prepared]]:
     """Prepares both quick and full.
 
     Raises:
         StudyError: something is wrong in either; nothing has run.
     """
-    return {mode: prepare(study, mode) for mode in MODES}
+    return {mode: prepare(study, mode, progress=progress) for mode in MODES}
 
 
 def distinct_runs(prepared: Sequence[Prepared]) -> int:

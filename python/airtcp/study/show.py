@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from airtcp.commands.sweep import duration
 from airtcp.study.files import UNCOUNTED, Study, citation
@@ -42,8 +42,8 @@ def listing(rows: Sequence[tuple[str, str, str, Path]]) -> Table:
     for name in ("study", "title, published verdicts, folder"):
         table.add_column(name, overflow="fold")
     for study_id, title, verdicts, folder in rows:
-        lines = [escape(title), *([escape(verdicts)] if verdicts else []), f"[dim]{escape(str(folder))}[/dim]"]
-        table.add_row(escape(study_id), "\n".join(lines))
+        lines = "".join(f"{line}\n" for line in (title, verdicts) if line)
+        table.add_row(study_id, Text.assemble(lines, (str(folder), "dim")))
     return table
 
 
@@ -53,15 +53,15 @@ def published_text(found: Mapping[str, Any], engine: str) -> str:
     return f"{found['mode']}: {counts_text([finding['verdict'] for finding in found['findings']])}{age}"
 
 
-def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[Table | str]:
+def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[Table | Text | str]:
     """Question, claims, assumptions and cost of a study."""
-    parts: list[Table | str] = [f"[bold]{escape(study.title)}[/bold] ({escape(study.id)})"]
+    parts: list[Table | Text | str] = [Text.assemble((study.title, "bold"), f" ({study.id})")]
     source = citation(study.paper)
     if source:
-        parts.append(f"Source: {escape(source)}")
-    parts.append(f"Question: {escape(study.question)}")
+        parts.append(f"Source: {source}")
+    parts.append(f"Question: {study.question}")
     if study.summary:
-        parts += ["", escape(study.summary)]
+        parts += ["", study.summary]
 
     table = _table("Cost")
     for name in ("", "runs", "time on 2 cores"):
@@ -82,7 +82,7 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
             table.add_section()
             kind = experiment.kind
         sizes = [f"{len(ready[i].keys)}, {len(ready[i].cells.seeds)}" for ready in prepared.values()]
-        table.add_row(escape(experiment.id), escape(experiment.title), ", ".join(experiment.figures) or kind, *sizes)
+        table.add_row(experiment.id, experiment.title, ", ".join(experiment.figures) or kind, *sizes)
     parts.append(table)
 
     findings = [finding for experiment in study.experiments for finding in experiment.findings]
@@ -91,7 +91,7 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
         for name in ("figure", "claim", "published"):
             table.add_column(name, overflow="fold")
         for finding in findings:
-            table.add_row(escape(finding.figure or "-"), escape(finding.claim), escape(finding.published))
+            table.add_row(finding.figure or "-", finding.claim, finding.published)
         parts.append(table)
 
     if study.assumptions:
@@ -99,12 +99,12 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
         for name in ("what", "value", "why", "varied by"):
             table.add_column(name, overflow="fold")
         for a in study.assumptions:
-            table.add_row(escape(a.what), escape(str(a.value)), escape(a.why), escape(a.experiment or "-"))
+            table.add_row(a.what, str(a.value), a.why, a.experiment or "-")
         parts.append(table)
     return parts
 
 
-def answer(document: Mapping[str, Any]) -> list[Table | str]:
+def answer(document: Mapping[str, Any]) -> Sequence[Table | Text | str]:
     """The main findings of a `study.json` with their verdicts, and the count of all verdicts. It fits on a screen.
 
     A study with few findings, or that names no main ones, shows all of them.
@@ -119,7 +119,7 @@ def answer(document: Mapping[str, Any]) -> list[Table | str]:
     for finding in main:
         table.add_row(
             _verdict(finding),
-            f"{escape(finding['claim'])}\n[dim]{escape(_first(finding['measured_text']))}[/dim]",
+            Text.assemble(f"{finding['claim']}\n", (_first(finding["measured_text"]), "dim")),
         )
     return [_heading(document), "", table, counts_text([finding["verdict"] for finding in by_id.values()])]
 
@@ -136,13 +136,12 @@ def _first(text: str) -> str:
     return text if len(parts) <= PARTS_SHOWN else f"{'; '.join(parts[:PARTS_SHOWN])}; and more"
 
 
-def _heading(document: Mapping[str, Any]) -> str:
-    return f"[bold]{escape(document['title'])}[/bold] ({document['mode']}, seeds {document['seeds']})"
+def _heading(document: Mapping[str, Any]) -> Text:
+    return Text.assemble((document["title"], "bold"), f" ({document['mode']}, seeds {document['seeds']})")
 
 
-def _verdict(finding: Mapping[str, Any]) -> str:
-    style = STYLES.get(finding["verdict"], "dim")
-    return f"[{style}]{escape(finding['verdict_text'])}[/{style}]"
+def _verdict(finding: Mapping[str, Any]) -> Text:
+    return Text(finding["verdict_text"], style=STYLES.get(finding["verdict"], "dim"))
 
 
 def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
@@ -150,15 +149,15 @@ def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
     findings = document["findings"]
     if not findings:
         return []
-    table = _table(escape(f"{document['title']} ({document['mode']}, seeds {document['seeds']})"))
+    table = _table(f"{document['title']} ({document['mode']}, seeds {document['seeds']})")
     for name in ("figure", "claim", "published", "measured", "verdict"):
         table.add_column(name, overflow="fold")
     for finding in findings:
         table.add_row(
-            escape(finding["figure"] or "-"),
-            escape(finding["claim"]),
-            escape(finding["published"]),
-            escape(finding["measured_text"]),
+            finding["figure"] or "-",
+            finding["claim"],
+            finding["published"],
+            finding["measured_text"],
             _verdict(finding),
         )
     return [table, counts_text([finding["verdict"] for finding in findings]), *advice(document)]
@@ -170,7 +169,7 @@ def advice(document: Mapping[str, Any]) -> list[Table]:
     for matrix in document.get("matrices", []):
         for group in matrix["groups"]:
             rows = {row["arm"]: row for row in group["rows"]}
-            table = _table(escape(f"Advice: {group['title']}"))
+            table = _table(f"Advice: {group['title']}")
             for name in ("scene", "advice", "gain", "who changes"):
                 table.add_column(name, overflow="fold")
             for scene, found in zip(matrix["scenes"], group["advice"], strict=True):
@@ -179,10 +178,10 @@ def advice(document: Mapping[str, Any]) -> list[Table]:
                 chosen = rows[found["arms"][0]] if found["outcome"] == "remedy" else None
                 score = found["score"] if chosen else None
                 table.add_row(
-                    escape(scene["title"]),
-                    escape(chosen["title"] if chosen else OUTCOMES[found["outcome"]]),
+                    scene["title"],
+                    chosen["title"] if chosen else OUTCOMES[found["outcome"]],
                     f"\N{MULTIPLICATION SIGN}{2 ** score['value']:.2f}" if score else "",
-                    escape(", ".join(chosen["changes"])) if chosen else "",
+                    ", ".join(chosen["changes"]) if chosen else "",
                 )
             out.append(table)
     return out

@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,9 @@ from airtcp.sweeps.task import Task, key_of
 
 MAX_FAULTS: Final = 10
 """A mistake in one line makes every point fail; so many are shown."""
+
+MAX_CHARACTERS: Final = 4 << 30
+"""Of the scenarios of a plan, which are in memory together. A million runs of a scenario of 4 kB have as many."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ def plan(
     full: bool = False,
     seeds: int | Sequence[int] | None = None,
     set: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Plan:
     """Turns a sweep into its runs. Every scenario and every measure is checked; nothing runs yet.
 
@@ -102,13 +106,15 @@ def plan(
         full: with the overrides of `[full]`.
         seeds: instead of the sweep's: how many, or which.
         set: other values of parameters (a list is varied) or of places of the scenario.
+        progress: called before each point with the number of points planned and of all; 0 of 0 while they are counted.
+            An exception that it raises ends the planning.
 
     Raises:
         SweepError: the sweep is wrong, or does not fit its scenario.
     """
     sweep = file if isinstance(file, Sweep) else Sweep.load(file)
     sweep = sweep.varied(quick=quick, full=full, seeds=seeds, set=set)
-    return _Planner(sweep).plan()
+    return _Planner(sweep, progress).plan()
 
 
 def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
@@ -118,8 +124,9 @@ def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
 
 
 class _Planner:
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: Sweep, progress: Callable[[int, int], object]) -> None:
         self.sweep: Final = sweep
+        self.progress: Final = progress
         assert sweep.document is not None
         self.faults: Final = Faults(sweep.document, SweepError)
         self.at_points: Final[dict[str, list[str]]] = {}
@@ -142,16 +149,26 @@ class _Planner:
             if name in self.sweep.set:
                 self.faults.add("is in [set] as well: use either, not both", "parameters", name)
         self.faults.raise_any()
-        cells = list(self._cells())
-        count = len(cells) * len(self.sweep.seed_list)
-        if count > MAX_RUNS:
-            self.faults.add(f"{count} runs: more than {MAX_RUNS}")
-            self.faults.raise_any()
+        cells: list[tuple[Arm, dict[str, Value]]] = []
+        for cell in self._cells():
+            cells.append(cell)
+            if len(cells) * len(self.sweep.seed_list) > MAX_RUNS:
+                self.faults.add(f"more than {MAX_RUNS} runs")
+                self.faults.raise_any()
         points: list[Point] = []
         shapes: set[str] = set()
-        for arm, parameters in cells:
+        size = 0
+        for done, (arm, parameters) in enumerate(cells):
+            self.progress(done, len(cells))
             made = self._cell(arm, parameters, shapes)
             points.extend(made)
+            size += sum(len(point.task.scenario) for point in made)
+            if size > MAX_CHARACTERS:
+                self.faults.add(
+                    f"the scenarios of the first {len(points)} of {len(cells) * len(self.sweep.seed_list)} runs have "
+                    f"more than {MAX_CHARACTERS} characters: make fewer runs, or a smaller scenario"
+                )
+                self.faults.raise_any()
             if len(self.at_points) >= MAX_FAULTS:
                 break
         self._raise_any()
@@ -170,6 +187,7 @@ class _Planner:
                 self.faults.raise_any()
             seen = set()
             for values in self._combinations(arm):
+                self.progress(0, 0)
                 parameters = {**values, **arm.parameters}
                 # An arm's constant in place of a list would give the same point again and again.
                 identity = tuple((name, type(value), value) for name, value in parameters.items())

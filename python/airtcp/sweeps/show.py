@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from airtcp.sweeps.results import SweepResults
@@ -22,14 +21,14 @@ def overview(results: SweepResults, most: int) -> list[Table | str]:
     means = [pl.col(name).cast(pl.Float64).mean() for name in numbers]
     rows = finished.group_by(keys, maintain_order=True).agg(*means) if keys else finished.select(means)
     seeds = len(manifest["seeds"])
-    title = escape(results.name) + (f": means of {seeds} seeds" if seeds > 1 else "")
+    title = results.name + (f": means of {seeds} seeds" if seeds > 1 else "")
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for key in keys:
-        table.add_column(escape(key), overflow="fold")
+        table.add_column(key, overflow="fold")
     for name in numbers:
-        table.add_column(escape(f"{measures[name]['label'] or name}\n{measures[name]['unit']}"), justify="right")
+        table.add_column(f"{measures[name]['label'] or name}\n{measures[name]['unit']}", justify="right")
     for row in rows.head(most).iter_rows(named=True):
-        table.add_row(*(escape(_text(row[key])) for key in keys), *(_number(row[name]) for name in numbers))
+        table.add_row(*(_text(row[key]) for key in keys), *(_number(row[name]) for name in numbers))
     more = rows.height - most
     return [table, f"{more} more in the results"] if more > 0 else [table]
 
