@@ -292,6 +292,7 @@ impl Live {
             match self.link.read() {
                 Came::Datagram(datagram) => self.own.take_in(now, datagram),
                 Came::Overrun => self.overruns += 1,
+                Came::Stranger => {}
                 Came::Nothing => break,
             }
         }

@@ -87,7 +87,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         ["run", fd] => number(fd).and_then(|fd| run::run(&plan::Plan::read(fd).map_err(Stop::bad_input)?)),
         ["hwsim", fd] => number(fd).and_then(|fd| hwsim::run(&plan::MediumPlan::read(fd).map_err(Stop::bad_input)?)),
         ["init", fd] => number(fd).map(init::run),
-        ["guests", fd] => number(fd).map(um::boot_init),
+        ["guests", fd, work] => number(fd).map(|fd| um::boot_init(fd, work)),
         // UML adds a word of its own.
         ["guest", work, host, ..] => Ok(um::inside_run(work, host)),
         ["lab-guest", work, host, ..] => Ok(lab::guest_run(work, host)),

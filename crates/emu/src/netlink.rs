@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, sendto, socket,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, sendto, socket,
 };
 
 const HEADER: usize = 16;
@@ -69,8 +69,8 @@ impl Netlink {
     pub(crate) fn heard(&self, each: &mut dyn FnMut(&[u8])) {
         let mut message = vec![0; ANSWER];
         // An error is either that nothing is there, or that more came than the kernel keeps: then the rest follows.
-        while let Ok(len) = recv(self.0.as_raw_fd(), &mut message, MsgFlags::empty()) {
-            let mut rest = message.get(..len).unwrap_or(&[]);
+        while let Ok((len, from)) = recvfrom::<NetlinkAddr>(self.0.as_raw_fd(), &mut message) {
+            let mut rest = message.get(..len).filter(|_| is_kernel(from)).unwrap_or(&[]);
             while let Some((_, _, body, next)) = split(rest) {
                 rest = next;
                 each(body);
@@ -88,8 +88,8 @@ impl Netlink {
         sendto(self.0.as_raw_fd(), &message.finish(), &NetlinkAddr::new(0, 0), MsgFlags::empty())?;
         let mut answer = vec![0; ANSWER];
         loop {
-            let len = recv(self.0.as_raw_fd(), &mut answer, MsgFlags::empty())?;
-            let mut rest = answer.get(..len).unwrap_or(&[]);
+            let (len, from) = recvfrom::<NetlinkAddr>(self.0.as_raw_fd(), &mut answer)?;
+            let mut rest = answer.get(..len).filter(|_| is_kernel(from)).unwrap_or(&[]);
             while let Some((kind, is_part, body, next)) = split(rest) {
                 rest = next;
                 match kind {
@@ -109,6 +109,11 @@ impl Netlink {
             }
         }
     }
+}
+
+/// Whether the kernel sent it: another process with rights in this network could send messages, too.
+fn is_kernel(from: Option<NetlinkAddr>) -> bool {
+    from.is_none_or(|from| from.pid() == 0)
 }
 
 /// The first message of a buffer: its kind, whether more of the same answer follow, its body, and what comes after it.

@@ -380,3 +380,47 @@ pub(crate) fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: it is open, and the command line names each once.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
+
+/// Sets and takes away attributes of the mount at `path`, and of all below it if `deep` (mount_setattr(2), Linux 5.12).
+pub(crate) fn set_mount(path: &std::ffi::CStr, deep: bool, set: u64, clear: u64) -> io::Result<()> {
+    let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    let flags = if deep { libc::AT_RECURSIVE } else { 0 };
+    let (at, size) = (libc::AT_FDCWD, size_of::<libc::mount_attr>());
+    // SAFETY: the path ends with a zero, the structure has the size that is said, and both live until the call returns.
+    let done = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, at, path.as_ptr(), flags, &raw const attributes, size)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// This thread, and all that it starts, have none of root's capabilities but those of `keeps`, by their bits, and get none back.
+pub(crate) fn keep_capabilities(keeps: u64) -> io::Result<()> {
+    /// `struct __user_cap_header_struct` of linux/capability.h.
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: libc::c_int,
+    }
+    /// `struct __user_cap_data_struct`, of which there are two.
+    #[repr(C)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    /// _LINUX_CAPABILITY_VERSION_3.
+    const VERSION: u32 = 0x2008_0522;
+    nix::sys::prctl::set_no_new_privs()?;
+    for capability in (0..64).filter(|capability| keeps & 1 << capability == 0) {
+        // SAFETY: the call takes numbers. One that the kernel does not know is an error, which means nothing here.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability as u32), 0, 0, 0) };
+    }
+    let header = Header { version: VERSION, pid: 0 };
+    let data = [keeps, keeps >> 32].map(|bits| {
+        let bits = u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
+        Data { effective: bits, permitted: bits, inheritable: 0 }
+    });
+    // SAFETY: the call reads the header and two structures, which live until it returns.
+    let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -113,8 +113,9 @@ impl Air {
 
     /// A kernel's frame, now.
     pub(crate) fn frame(&mut self, now: Time, radio: RadioId, sent: Sent) {
-        let ac = self.mac.take_in(now, radio, sent);
-        self.medium.on_frame(now, radio, ac);
+        if let Some(ac) = self.mac.take_in(now, radio, sent) {
+            self.medium.on_frame(now, radio, ac);
+        }
     }
 
     /// How its time was spent up to now.

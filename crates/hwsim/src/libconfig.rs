@@ -1,6 +1,8 @@
 //! Files of libconfig, the format of wmediumd's configuration: settings `name = value;` with numbers, texts, groups `{}`, lists `()` and
 //! arrays `[]`. Files that include others are refused.
 
+use std::collections::BTreeSet;
+
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -112,6 +114,7 @@ impl<'a> Reader<'a> {
     /// Settings up to the end, or of a group up to its end.
     fn settings(&mut self, end: Option<char>, depth: usize) -> Result<Vec<(String, Value)>, String> {
         let mut settings: Vec<(String, Value)> = Vec::new();
+        let mut names = BTreeSet::new();
         loop {
             self.blanks()?;
             if end.is_some_and(|end| self.take(end)) || (end.is_none() && self.rest.is_empty()) {
@@ -125,8 +128,8 @@ impl<'a> Reader<'a> {
                 let close = end.map_or(String::new(), |end| format!(" or {:?}", end.to_string()));
                 return self.fault(&format!("the name of a setting{close}"));
             }
-            let name = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '_' | '-')).to_owned();
-            if settings.iter().any(|(own, _)| *own == name) {
+            let name = self.word(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '_' | '-'));
+            if !names.insert(name) {
                 return Err(format!("line {}: {name:?} is there twice", self.line));
             }
             self.blanks()?;
@@ -137,7 +140,7 @@ impl<'a> Reader<'a> {
             let value = self.value(depth)?;
             self.blanks()?;
             let _ = self.take(';') || self.take(',');
-            settings.push((name, value));
+            settings.push((name.to_owned(), value));
         }
     }
 

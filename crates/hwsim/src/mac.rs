@@ -46,6 +46,8 @@ const NOISE: f32 = -95.0;
 const LASTING_ADDRESSES: usize = 2;
 /// Most addresses of a radio.
 const MOST_ADDRESSES: usize = 16;
+/// Most frames that a radio holds: hwsim keeps 2000 at most, and its patches stop the queues long before.
+const MOST_HELD: usize = 2048;
 
 /// From the end of a PPDU to the last frame that a kernel hands over because of it, at most. A kernel's timer is not exact to the
 /// nanosecond.
@@ -139,6 +141,10 @@ struct Queue {
 }
 
 impl Queue {
+    fn held(&self) -> usize {
+        self.waiting.len() + self.formed.iter().map(|ppdu| ppdu.mpdus.len()).sum::<usize>()
+    }
+
     /// The oldest sequence number of a session that is not resolved.
     fn window_start(&self, key: (Address, Option<u8>)) -> Option<Seq12> {
         let formed = self.formed.iter().flat_map(|ppdu| &ppdu.mpdus);
@@ -223,6 +229,8 @@ struct Radio {
     has_one_rate: bool,
     /// Its kernel has it no longer.
     is_gone: bool,
+    /// Frames in `queues`.
+    held: usize,
 }
 
 /// See the module.
@@ -255,6 +263,7 @@ impl HwsimMac {
             wants_damaged: false,
             has_one_rate: false,
             is_gone: false,
+            held: 0,
         };
         let radios = (0..).zip(radios).map(radio).collect();
         let (out, due, traffic) = (VecDeque::new(), Vec::new(), BTreeMap::new());
@@ -294,9 +303,10 @@ impl HwsimMac {
         }
     }
 
-    /// Nobody has the radio any longer: its addresses are nobody's, and what waits in it is not sent.
-    pub(crate) fn vanish(&mut self, radio: RadioId) {
+    /// Nobody has the radio any longer: its addresses are nobody's, and what waits in it is not sent. False: it had vanished before.
+    pub(crate) fn vanish(&mut self, radio: RadioId) -> bool {
         let r = &mut self.radios[radio.index()];
+        let is_new = !r.is_gone;
         r.is_gone = true;
         r.addresses.clear();
         for queue in &mut r.queues {
@@ -304,6 +314,8 @@ impl HwsimMac {
             // The first may be on the air.
             queue.formed.truncate(1);
         }
+        r.held = r.queues.iter().map(Queue::held).sum();
+        is_new
     }
 
     /// The kernel's module has none of the patches: what arrives has a legacy rate, and no number of an A-MPDU.
@@ -327,6 +339,11 @@ impl HwsimMac {
         self.out.pop_front()
     }
 
+    /// Messages for kernels that wait to be taken.
+    pub fn waiting_out(&self) -> usize {
+        self.out.len()
+    }
+
     /// Who has sent how much to whom, and to nobody.
     pub fn traffic(&self) -> &BTreeMap<(RadioId, RadioId), Traffic> {
         &self.traffic
@@ -344,14 +361,19 @@ impl HwsimMac {
 
     /// Frames that a radio holds.
     pub fn held(&self, radio: RadioId) -> usize {
-        let queues = self.radios.get(radio.index()).map_or(&[][..], |radio| &radio.queues);
-        queues.iter().map(|q| q.waiting.len() + q.formed.iter().map(|ppdu| ppdu.mpdus.len()).sum::<usize>()).sum()
+        self.radios.get(radio.index()).map_or(0, |radio| radio.held)
     }
 
-    /// A kernel hands over a frame. Its category.
-    pub(crate) fn take_in(&mut self, now: Time, radio: RadioId, sent: Sent) -> Ac {
+    /// A kernel hands over a frame. Its category; `None`: the radio holds so much that this one is given up at once.
+    pub(crate) fn take_in(&mut self, now: Time, radio: RadioId, sent: Sent) -> Option<Ac> {
         let ac = sent.header.ac;
         self.radios[radio.index()].name = sent.radio;
+        if self.radios[radio.index()].held >= MOST_HELD {
+            let status = message::status(&sent, &[], false, SIGNAL, None);
+            self.out.push_back((radio, status));
+            return None;
+        }
+        self.radios[radio.index()].held += 1;
         let joins_any = sent.taken_for.is_some_and(|number| number & message::OVER != 0);
         let mpdu = Mpdu { sent, retries: 0, used: Vec::new(), was_sent: false, joins_any };
         if self.radios[radio.index()].queues[ac.index()].waiting.iter().any(|other| other.is_apart_from(&mpdu)) {
@@ -359,7 +381,7 @@ impl HwsimMac {
         }
         self.radios[radio.index()].queues[ac.index()].waiting.push_back(mpdu);
         self.form_later(now, radio, ac);
-        ac
+        Some(ac)
     }
 
     fn form_later(&mut self, now: Time, radio: RadioId, ac: Ac) {
@@ -612,6 +634,7 @@ impl Mac for HwsimMac {
                     queue.put_back(mpdu, |other| other.tests_rate() && !has_one_rate);
                     continue;
                 }
+                radio.held = radio.held.saturating_sub(1);
                 traffic.given_up += u64::from(answers && !is_acked);
                 let status = match told.take() {
                     _ if self.is_plain => {

@@ -23,6 +23,8 @@ const KEPT: u32 = 3;
 
 /// The longest message that a kernel takes: its buffers are a page, less what it keeps there itself.
 pub const LONGEST: usize = 3700;
+/// The longest frame: the MPDU of 802.11 (IEEE 802.11-2020 Table 9-25).
+pub const LONGEST_FRAME: usize = 11_454;
 /// The most stages of a frame's series.
 pub const STAGES: usize = 4;
 
@@ -71,6 +73,9 @@ pub enum Malformed {
     /// The frame's header.
     #[error("a frame of the simulated radio is too short for its header")]
     Header,
+    /// No radio sends it.
+    #[error("a frame of the simulated radio has {0} bytes: 11454 are the most")]
+    TooLong(usize),
     /// No rate at all.
     #[error("a frame of the simulated radio has no rate that a radio has")]
     Rate,
@@ -133,6 +138,9 @@ impl Sent {
         }
         let bytes = bytes.ok_or(Malformed::Missing("frame"))?;
         let frequency = frequency.ok_or(Malformed::Missing("frequency"))?;
+        if bytes.len() > LONGEST_FRAME {
+            return Err(Malformed::TooLong(bytes.len()));
+        }
         let header = Header::read(bytes).ok_or(Malformed::Header)?;
         let series = series(tries.ok_or(Malformed::Missing("rates"))?, rate_flags.unwrap_or(&[]), frequency);
         if series.is_empty() {

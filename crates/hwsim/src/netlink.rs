@@ -177,8 +177,9 @@ impl Conversation {
             Some(Told::Gone(number)) => {
                 let name = u16::try_from(number).ok().map(|number| name_of(numbered(number)));
                 if let Some(radio) = name.and_then(|name| self.place(name)) {
-                    self.air.mac.vanish(radio);
-                    self.gone.push_back(radio);
+                    if self.air.mac.vanish(radio) {
+                        self.gone.push_back(radio);
+                    }
                 }
                 return;
             }

@@ -10,7 +10,7 @@ use airtcp_hwsim::netlink::{FAMILY, numbered};
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, send, setsockopt, socket,
 };
 
 use crate::netlink::{Message, Netlink, attributes};
@@ -184,6 +184,8 @@ pub(super) enum Came<'a> {
     Datagram(&'a [u8]),
     /// Some did not fit.
     Overrun,
+    /// One that another process has sent, and not the kernel.
+    Stranger,
     Nothing,
 }
 
@@ -213,9 +215,10 @@ impl Link {
     }
 
     pub(super) fn read(&mut self) -> Came<'_> {
-        match recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
-            Ok(0) => Came::Nothing,
-            Ok(len) => Came::Datagram(self.buffer.get(..len).unwrap_or(&[])),
+        match recvfrom::<NetlinkAddr>(self.fd.as_raw_fd(), &mut self.buffer) {
+            Ok((0, _)) => Came::Nothing,
+            Ok((_, Some(from))) if from.pid() != 0 => Came::Stranger,
+            Ok((len, _)) => Came::Datagram(self.buffer.get(..len).unwrap_or(&[])),
             Err(Errno::ENOBUFS) => Came::Overrun,
             Err(_) => Came::Nothing,
         }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -30,12 +30,14 @@ use crate::signals;
 use crate::space::become_root;
 use crate::store::{OUTPUT, Store, meanings};
 use crate::um::boot::{self, Card, Kernel, SHARED};
-use crate::um::controller::{Controller, Guest, Verdict};
+use crate::um::controller::{Controller, Failure, Guest, Verdict};
 use crate::um::inside::{TEMPORARY, mount_all, ready, until_begin, write_whole};
-use crate::um::run::private_folder;
+use crate::um::work::Work;
 
 /// Virtual time in which radios find each other, before the run begins.
 pub(crate) const LEAD: Span = Span::from_secs(6);
+/// Messages for kernels that wait, at most.
+const MOST_OUT: usize = 65_536;
 /// Signals are looked at after so many turns of guests.
 const LOOK: u32 = 64;
 
@@ -57,6 +59,10 @@ impl Network for Radios {
         false
     }
     fn take_message(&mut self, from: usize, message: &[u8]) -> Result<(), String> {
+        // All of it goes out before its next turn: only who hands over without end has so much.
+        if self.0.mac.waiting_out() > MOST_OUT {
+            return Err("it hands over frames faster than any radio".to_owned());
+        }
         self.0.take_in(self.1.get(), RadioId(count16(from)), message).map_err(|why| why.to_string())
     }
     fn next_message(&mut self) -> Option<(usize, Vec<u8>)> {
@@ -91,12 +97,25 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         );
     }
     become_root().map_err(Stop::bad_input)?;
-    let work = private_folder(&guests_plan.kernel).map_err(Stop::failure)?;
+    let work = Work::make(&guests_plan.kernel).map_err(Stop::failure)?;
     let begun = Instant::now();
     let kernels =
-        tell(&cell, guests_plan, &work, security).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
+        tell(&cell, guests_plan, work.path(), security).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
     let signals = signals::caught(&[]).map_err(|error| Stop::failure(error.desc()))?;
-    let (running, clocks, devices) = boot::begin(&work, &kernels).map_err(Stop::failure)?;
+    let interrupted = Rc::new(Cell::new(None));
+    let ended = Rc::clone(&interrupted);
+    let mut ends = move || {
+        if let Ok(Some(signal)) = signals.read_signal() {
+            ended.set(Some(signed32(signal.ssi_signo)));
+        }
+        ended.get().is_some()
+    };
+    let code = |signal: i32| ExitCode::from(u8::try_from(128 + signal).unwrap_or(1));
+    let begun_guests = boot::begin(&work, &kernels, &mut ends);
+    if let Some(signal) = interrupted.get() {
+        return Ok(code(signal));
+    }
+    let (running, clocks, devices) = begun_guests.map_err(Stop::failure)?;
     let mut guests = Vec::new();
     for (place, ((radio, time), listener)) in cell.radios.iter().zip(clocks).zip(devices).enumerate() {
         guests.push(Guest::with_radio(&radio.name, place, time, listener));
@@ -111,18 +130,14 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     let end = LEAD + cell.duration;
     let time = Rc::new(Cell::new(Time::ZERO));
     let mut controller = Controller::new(Radios(air, Rc::clone(&time)), NoTap, guests, Some(end + tables::TAIL));
+    controller.interrupt_by(Box::new(ends));
     let mut turns = 0u32;
-    let mut interrupted = None;
     let mut failed = None;
     let ran = controller.run(&mut |_| {
         let now = time.get();
         turns = turns.wrapping_add(1);
         if turns % LOOK != 0 {
             return Verdict::On;
-        }
-        if let Ok(Some(signal)) = signals.read_signal() {
-            interrupted = Some(signed32(signal.ssi_signo));
-            return Verdict::Over;
         }
         // By now all are ready; later nobody looks.
         failed = if turns % (LOOK * LOOK) == 0 || now < Time::ZERO + LEAD { error_of(&work, &cell) } else { None };
@@ -132,18 +147,20 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         if failed.is_some() { Verdict::Over } else { Verdict::On }
     });
     drop(running);
-    ran.map_err(|failure| Stop::failure(format!("{failure}\n{}", last_words(&kernels))))?;
-    if let Some(why) = failed.or_else(|| not_ready(&work, &cell).filter(|_| interrupted.is_none())) {
+    ran.or_else(Failure::unless_interrupted).map_err(|failure| {
+        let last: Vec<String> = (0..kernels.len()).flat_map(|place| work.last_lines(&boot::log(place), 3)).collect();
+        Stop::failure(format!("{failure}\n{}", last.join("\n")))
+    })?;
+    if let Some(why) = failed.or_else(|| not_ready(&work, &cell).filter(|_| interrupted.get().is_none())) {
         return Err(Stop::failure(why));
     }
-    if let Some(signal) = interrupted {
-        return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
+    if let Some(signal) = interrupted.get() {
+        return Ok(code(signal));
     }
-    let seen = tables::seen(&work, &cell);
+    let seen = tables::seen(&work, &cell).map_err(Stop::failure)?;
     let silent = tables::silent(&cell, &seen);
     if !silent.is_empty() {
-        let said = (0..cell.radios.len()).filter_map(|place| fs::read_to_string(work.join(said(place))).ok());
-        let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
+        let said: Vec<String> = (0..cell.radios.len()).flat_map(|place| work.last_lines(&said(place), 40)).collect();
         let names = silent.join(", ");
         return Err(Stop::failure(format!("nothing was heard of the programs of {names}\n{}", said.join("\n"))));
     }
@@ -194,39 +211,29 @@ fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> st
             program: guests_plan.kernel.clone(),
             arguments: boot::arguments(work, place, &guests_plan.memory, &init, card),
             seed: cell.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
-            log: work.join(format!("{place}.log")),
         });
     }
     Ok(kernels)
 }
 
 /// What a kernel's script says that it could not do.
-fn error_of(work: &Path, cell: &Lab) -> Option<String> {
+fn error_of(work: &Work, cell: &Lab) -> Option<String> {
     cell.radios.iter().enumerate().find_map(|(place, radio)| {
-        let text = fs::read_to_string(work.join(ready(place))).ok()?;
+        let text = work.ready(&ready(place))?;
         let why = text.strip_prefix("error ")?;
         Some(format!("{:?}: {}", radio.name, why.trim_end()))
     })
 }
 
 /// Why a kernel is not ready, if one is not.
-fn not_ready(work: &Path, cell: &Lab) -> Option<String> {
+fn not_ready(work: &Work, cell: &Lab) -> Option<String> {
     error_of(work, cell).or_else(|| {
-        let is_silent = |place: &usize| !work.join(ready(*place)).exists();
+        let is_silent = |place: &usize| !work.has(&ready(*place));
         let place = (0..cell.radios.len()).find(is_silent)?;
-        let said = fs::read_to_string(work.join(said(place))).unwrap_or_default();
+        let said = work.last_lines(&said(place), 40).join("\n");
         let lead = LEAD.as_secs_f64();
         Some(format!("{:?} was not ready after {lead} s of its time\n{said}", cell.radios[place].name))
     })
-}
-
-fn last_words(kernels: &[Kernel]) -> String {
-    let logs = kernels.iter().filter_map(|kernel| fs::read_to_string(&kernel.log).ok());
-    let last = |text: String| {
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(3)..].join("\n")
-    };
-    logs.map(last).collect::<Vec<_>>().join("\n")
 }
 
 /// The figures of each group, in a line.
@@ -247,12 +254,13 @@ fn say(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
 }
 
 /// Counters of the remedy, as the access points' kernels have them at the end, summed.
-fn counters(work: &Path, cell: &Lab) -> Value {
+fn counters(work: &Work, cell: &Lab) -> Value {
     let mut known: BTreeMap<String, u64> = BTreeMap::new();
     for ap in cell.aps() {
-        let text = fs::read_to_string(work.join(format!("{ap}.retry_out"))).unwrap_or_default();
+        let text = work.page(&format!("{ap}.retry_out"));
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
-            *known.entry(key.to_owned()).or_default() += value.trim().parse::<u64>().unwrap_or(0);
+            let sum = known.entry(key.to_owned()).or_default();
+            *sum = sum.saturating_add(value.trim().parse().unwrap_or(0));
         }
     }
     json!(known)
@@ -264,7 +272,7 @@ fn keep(
     cell: &Lab,
     tables: &[airtcp_core::table::Table],
     summary: &Value,
-    (wall_s, security, guests, work): (f64, Security, &[Guest], &PathBuf),
+    (wall_s, security, guests, work): (f64, Security, &[Guest], &Work),
 ) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
     let Some(record) = &plan.record else { return Ok(()) };

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
 use airtcp_core::convert::count;
 use airtcp_core::table;
@@ -18,6 +16,7 @@ use super::script::end_file;
 use super::traffic::{Datagram, Sample, Seen};
 use crate::radios::{Radios, figure, real};
 use crate::um::guest_time::{BOOT, GuestTime};
+use crate::um::work::Work;
 
 table! {
     /// One row per flow.
@@ -63,13 +62,19 @@ table! {
     }
 }
 
+/// The longest file of a flow's end.
+const MOST_BYTES: u64 = 256 << 20;
+
 /// What each end of each flow saw.
-pub(crate) fn seen(work: &Path, cell: &Cell) -> Vec<[Seen; 2]> {
+///
+/// # Errors
+/// A guest has written more than its programs would.
+pub(crate) fn seen(work: &Work, cell: &Cell) -> Result<Vec<[Seen; 2]>, String> {
     let read = |number, end| {
-        let bytes = fs::read(work.join(end_file(number, end))).unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
+        let bytes = work.bytes(&end_file(number, end), MOST_BYTES)?;
+        Ok::<Seen, String>(serde_json::from_slice(&bytes).unwrap_or_default())
     };
-    (0..cell.flows.len()).map(|number| [read(number, "sent"), read(number, "came")]).collect()
+    (0..cell.flows.len()).map(|number| Ok([read(number, "sent")?, read(number, "came")?])).collect()
 }
 
 /// The flows of which nothing was written, by name.
@@ -117,7 +122,7 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
         delay_mean_ms: f64::NAN,
     };
     let rate = |first: (GuestTime, u64), last: (GuestTime, u64)| {
-        real(last.1 - first.1) * 8e9 / real(last.0.since(first.0).as_ns())
+        real(last.1.saturating_sub(first.1)) * 8e9 / real(last.0.since(first.0).as_ns())
     };
     match &flow.kind {
         Kind::Tcp { cc } => {
@@ -125,8 +130,8 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
             let samples: Vec<&Sample> = sent.samples.iter().filter(|s| since(s.at)).collect();
             if let [first, .., last] = samples[..] {
                 row.goodput_bps = rate((first.at, first.bytes_acked), (last.at, last.bytes_acked));
-                row.segments_sent = u64::from(last.segments - first.segments);
-                row.segments_retransmitted = u64::from(last.retransmitted - first.retransmitted);
+                row.segments_sent = u64::from(last.segments.wrapping_sub(first.segments));
+                row.segments_retransmitted = u64::from(last.retransmitted.wrapping_sub(first.retransmitted));
                 row.rtt_min_ms = f64::from(last.min_rtt_us) * 1e-3;
             }
             let rtts = || samples.iter().map(|s| f64::from(s.srtt_us) * 1e-3);

@@ -4,7 +4,7 @@
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -20,6 +20,8 @@ use nix::sys::personality::{self, Persona};
 use nix::sys::wait::wait;
 use serde::{Deserialize, Serialize};
 
+use super::sandbox;
+use super::work::Work;
 use crate::sys::{Before, inherited};
 
 /// A guest to start.
@@ -29,8 +31,11 @@ pub(crate) struct Kernel {
     pub(crate) arguments: Vec<String>,
     /// Its random numbers follow from it.
     pub(crate) seed: u64,
-    /// What its kernel says.
-    pub(crate) log: PathBuf,
+}
+
+/// The file with what a guest's kernel says.
+pub(crate) fn log(host: usize) -> String {
+    format!("{host}.log")
 }
 
 /// The folder in which guests find what is for them, below `/run`.
@@ -93,12 +98,16 @@ impl Drop for Running {
 const CONNECT: Duration = Duration::from_secs(60);
 
 /// Starts guests, and waits until their clocks have connected.
-pub(crate) fn begin(work: &Path, kernels: &[Kernel]) -> Result<(Running, Vec<UnixStream>, Vec<UnixListener>), String> {
+pub(crate) fn begin(
+    work: &Work,
+    kernels: &[Kernel],
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<(Running, Vec<UnixStream>, Vec<UnixListener>), String> {
     let failed = |error: std::io::Error| format!("starting the guests: {error}");
     let mut times = Vec::new();
     let mut nets = Vec::new();
     for host in 0..kernels.len() {
-        let (time, net) = sockets(work, host);
+        let (time, net) = sockets(work.path(), host);
         let listener = UnixListener::bind(time).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         times.push(listener);
@@ -109,13 +118,13 @@ pub(crate) fn begin(work: &Path, kernels: &[Kernel]) -> Result<(Running, Vec<Uni
     std::io::Seek::rewind(&mut text).map_err(failed)?;
     unshare(CloneFlags::CLONE_NEWPID).map_err(|error| failed(error.into()))?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg("guests").arg(text.as_raw_fd().to_string());
+    command.arg("guests").arg(text.as_raw_fd().to_string()).arg(work.path());
     let dies_with = Some(signed32(std::process::id()));
     Before { dies_with, keeps: vec![text.as_raw_fd()], ..Before::default() }.apply(&mut command);
     let mut running = Running { init: command.spawn().map_err(failed)? };
     let begun = Instant::now();
     let mut clocks = Vec::new();
-    for (listener, kernel) in times.iter().zip(kernels) {
+    for (place, (listener, kernel)) in times.iter().zip(kernels).enumerate() {
         loop {
             match listener.accept() {
                 Ok((clock, _)) => {
@@ -126,14 +135,11 @@ pub(crate) fn begin(work: &Path, kernels: &[Kernel]) -> Result<(Running, Vec<Uni
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     let has_ended = running.init.try_wait().map_err(failed)?.is_some();
                     if has_ended || begun.elapsed() > CONNECT {
-                        let said = fs::read_to_string(&kernel.log).unwrap_or_default();
-                        let last: Vec<&str> = said.lines().rev().take(5).collect();
-                        let last: Vec<&str> = last.into_iter().rev().collect();
-                        return Err(format!(
-                            "the kernel {} did not start:\n{}",
-                            kernel.program.display(),
-                            last.join("\n")
-                        ));
+                        let last = work.last_lines(&log(place), 5).join("\n");
+                        return Err(format!("the kernel {} did not start:\n{last}", kernel.program.display()));
+                    }
+                    if interrupted() {
+                        return Err("interrupted before the guests had started".to_owned());
                     }
                     std::thread::sleep(Duration::from_millis(2));
                 }
@@ -145,12 +151,17 @@ pub(crate) fn begin(work: &Path, kernels: &[Kernel]) -> Result<(Running, Vec<Uni
 }
 
 /// The first process of the guests' namespace: starts them, and stays until all have ended.
-pub(crate) fn init(plan: RawFd) -> ExitCode {
+pub(crate) fn init(plan: RawFd, work: &str) -> ExitCode {
     let mut json = String::new();
     let kernels = inherited(plan)
         .and_then(|fd| File::from(fd).read_to_string(&mut json))
-        .and_then(|_| Ok(serde_json::from_str::<Vec<Kernel>>(&json)?));
-    let started = kernels.and_then(|kernels| kernels.iter().try_for_each(start));
+        .and_then(|_| Ok(serde_json::from_str::<Vec<Kernel>>(&json)?))
+        .map_err(|error| error.to_string());
+    let started = kernels.and_then(|kernels| {
+        let programs: Vec<&Path> = kernels.iter().map(|kernel| kernel.program.as_path()).collect();
+        sandbox::enter(Path::new(work), &programs)?;
+        start(Path::new(work), &kernels).map_err(|error| error.to_string())
+    });
     if let Err(error) = started {
         eprintln!("error: starting the guests: {error}");
         return ExitCode::FAILURE;
@@ -159,15 +170,18 @@ pub(crate) fn init(plan: RawFd) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn start(kernel: &Kernel) -> std::io::Result<()> {
+fn start(work: &Path, kernels: &[Kernel]) -> std::io::Result<()> {
     // Where things lie in memory would decide how much of it a guest has.
     personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE)?;
-    let log = File::create(&kernel.log)?;
-    let home = kernel.log.parent().unwrap_or(Path::new("/"));
-    let mut command = Command::new(&kernel.program);
-    command.args(&kernel.arguments).env_clear().env("UML_SEED", kernel.seed.to_string());
-    command.env("TMPDIR", "/dev/shm").env("HOME", home).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    // A kernel that fails ends its process group.
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
-    command.spawn().map(|_| ())
+    // Before the first guest can put anything in their place.
+    let logs = (0..kernels.len()).map(|place| File::create_new(work.join(log(place)))).collect::<Result<Vec<_>, _>>()?;
+    for (kernel, log) in kernels.iter().zip(logs) {
+        let mut command = Command::new(&kernel.program);
+        command.args(&kernel.arguments).env_clear().env("UML_SEED", kernel.seed.to_string());
+        command.env("TMPDIR", sandbox::MEMORY).env("HOME", work).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        // A kernel that fails ends its process group.
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        command.spawn()?;
+    }
+    Ok(())
 }

@@ -7,21 +7,20 @@
 // A guest's silence is in the machine's time.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use airtcp_core::units::{Span, Time};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::guest_time::GuestTime;
+pub use super::guest::{Counts, Guest};
 use super::message::{Message, Op};
-use super::ring::Fault;
-use super::vhost::{Device, HEADER, RECEIVE, Request, SEND, Todo};
+use super::patience::{Interrupt, Patience};
+use super::vhost::{HEADER, RECEIVE, Request, SEND, Todo};
 use crate::driver::{Delivered, Network, NotSent, Tap};
 use crate::payloads::Payloads;
 
@@ -33,14 +32,10 @@ const NEVER: GuestTime = GuestTime::NEVER;
 const ETHERNET: usize = 14;
 /// The longest packet that a guest may send, with all that is before it.
 const LONGEST: usize = 65536;
-/// Packets that wait for a guest to make room; what comes then is lost.
-const WAITING: usize = 4096;
-/// A guest that says nothing for so long has failed, in milliseconds of the machine's time.
-const SILENCE_MS: u16 = 60_000;
+/// A guest that says nothing for so long has failed.
+const SILENCE: Duration = Duration::from_secs(60);
 /// A guest that nobody else needs moves its own time by so much at most. So it is known how far each may be.
 const FREE: Span = Span::from_ms(1);
-/// What is said of it then.
-const SILENT: &str = "it has said nothing for too long: a program of it never waits, or its kernel hangs";
 
 /// Why a network of guests ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +51,16 @@ pub enum Failure {
     /// Nobody will ever do anything again.
     #[error("all programs wait for something that never comes, {0} after the beginning")]
     Idle(Span),
+    /// Somebody wanted it to end, while a guest was waited for.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failure {
+    /// It is none if somebody wanted the end.
+    pub(crate) fn unless_interrupted(self) -> Result<(), Failure> {
+        if matches!(self, Failure::Interrupted) { Ok(()) } else { Err(self) }
+    }
 }
 
 /// Type of the Ethernet frames that wake a guest's first process: for experiments within one network (IEEE 802). The byte behind the
@@ -65,183 +70,6 @@ pub const WAKE: u16 = 0x88b5;
 pub const CONNECTIONS: u8 = 1;
 /// Somebody asks for a command.
 pub const COMMANDS: u8 = 2;
-
-/// A radio's guest hears of so many buffers at once that came back: they hold nothing that waits.
-const LOT: u32 = 64;
-
-/// A guest that has connected.
-#[derive(Debug)]
-pub struct Guest {
-    name: String,
-    time: UnixStream,
-    listener: UnixListener,
-    /// Its device, once its kernel has found it.
-    net: Option<UnixStream>,
-    device: Device,
-    /// When it wants to run.
-    request: GuestTime,
-    /// Until when it may move its time by itself.
-    free_until: GuestTime,
-    seq: u32,
-    is_waiting: bool,
-    /// Buffers that its radio holds, by [`Network::holding`].
-    held: BTreeMap<u32, VecDeque<u16>>,
-    /// Packets for which it has no room yet.
-    backlog: VecDeque<Vec<u8>>,
-    /// By queue: buffers came back, and it has not been told.
-    news: [bool; 2],
-    mac: [u8; 6],
-    /// Its device is a radio, whose queues are the other way round.
-    has_radio: bool,
-    /// Of a radio: buffers that came back.
-    completed: u32,
-    /// It shall tell when it makes room.
-    is_asked: bool,
-    /// What it sent and received.
-    pub counts: Counts,
-}
-
-/// Packets of a guest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// That it sent into the network.
-    pub sent: u64,
-    /// Their bytes.
-    pub sent_bytes: u64,
-    /// That it received.
-    pub received: u64,
-    /// Their bytes.
-    pub received_bytes: u64,
-    /// That it had no room for.
-    pub lost: u64,
-    /// That are for nobody on the network.
-    pub unroutable: u64,
-}
-
-impl Guest {
-    /// A guest whose clock has connected; its device will come to `listener`. `place` tells its address from those of others.
-    pub fn new(name: &str, place: usize, mtu: u16, time: UnixStream, listener: UnixListener) -> Guest {
-        let [low, high, ..] = place.to_le_bytes();
-        // Locally administered.
-        let mac = [0x02, 0, 0, 0, high, low];
-        Guest {
-            name: name.to_owned(),
-            time,
-            listener,
-            net: None,
-            device: Device::new(mac, mtu),
-            request: NEVER,
-            free_until: GuestTime::ZERO,
-            seq: 0,
-            is_waiting: false,
-            held: BTreeMap::new(),
-            backlog: VecDeque::new(),
-            news: [false; 2],
-            mac,
-            has_radio: false,
-            completed: 0,
-            is_asked: true,
-            counts: Counts::default(),
-        }
-    }
-
-    /// The next message about time. If there is none for too long, it has failed.
-    fn hear(&self) -> Result<Message, Failure> {
-        Message::read(&self.time).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.fails(SILENT),
-            _ => self.fails(format!("its kernel has ended: {error}")),
-        })
-    }
-
-    /// A guest whose device is a radio.
-    pub fn with_radio(name: &str, place: usize, time: UnixStream, listener: UnixListener) -> Guest {
-        Guest { device: Device::radio(), has_radio: true, ..Guest::new(name, place, 0, time, listener) }
-    }
-
-    /// The queue from which it receives.
-    fn receive_queue(&self) -> usize {
-        if self.has_radio { SEND } else { RECEIVE }
-    }
-
-    /// The queue to which it sends.
-    fn send_queue(&self) -> usize {
-        if self.has_radio { RECEIVE } else { SEND }
-    }
-
-    /// Its socket does not work.
-    fn is_cut(&self, error: &io::Error) -> Failure {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-                self.fails(format!("its kernel has ended: {error}"))
-            }
-            _ => self.fails(error),
-        }
-    }
-
-    fn fails(&self, why: impl ToString) -> Failure {
-        Failure::Guest { host: self.name.clone(), why: why.to_string() }
-    }
-
-    /// Sends it a message that it will answer.
-    fn tell(&mut self, op: Op, time: GuestTime) -> io::Result<u32> {
-        self.seq = self.seq.wrapping_add(1);
-        Message { op, seq: self.seq, time: time.as_ns() }.write(&self.time)?;
-        Ok(self.seq)
-    }
-
-    /// Puts a packet into its receive queue; false: there is no room.
-    fn receive(&mut self, frame: &[u8]) -> Result<bool, Fault> {
-        let place = self.receive_queue();
-        let Guest { device, news, .. } = self;
-        let queue = &mut device.queues[place];
-        let Some(head) = queue.take(&device.memory)? else { return Ok(false) };
-        let fits = queue.write(&device.memory, frame)?;
-        let len = if fits { u32::try_from(frame.len()).unwrap_or(0) } else { 0 };
-        queue.give(&device.memory, head, len)?;
-        news[place] = true;
-        Ok(true)
-    }
-
-    /// Gives it room for what waits.
-    fn refill(&mut self) -> Result<(), Fault> {
-        while let Some(frame) = self.backlog.pop_front() {
-            if !self.receive(&frame)? {
-                self.backlog.push_front(frame);
-                break;
-            }
-        }
-        // A radio's driver offers each buffer by itself, and would tell of each.
-        let asks = !self.backlog.is_empty();
-        if self.has_radio && asks != self.is_asked {
-            let queue = &self.device.queues[self.receive_queue()];
-            if queue.is_on() {
-                queue.ask_for_notices(&self.device.memory, asks)?;
-                self.is_asked = asks;
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a buffer back that was sent from.
-    fn complete(&mut self, head: u16) -> Result<(), Fault> {
-        let place = self.send_queue();
-        let Guest { device, news, completed, has_radio, .. } = self;
-        device.queues[place].give(&device.memory, head, 0)?;
-        *completed = completed.wrapping_add(1);
-        news[place] |= !*has_radio || *completed % LOT == 0;
-        Ok(())
-    }
-
-    /// Whether it has to be told of something.
-    fn has_news(&self) -> Result<bool, Fault> {
-        for (place, queue) in self.device.queues.iter().enumerate() {
-            if self.news[place] && queue.wants_call(&self.device.memory)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
 
 /// What a look at the network's outside says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,7 +115,7 @@ pub struct Controller<N, T> {
     /// When they are woken for something else, and for what.
     wake_at: GuestTime,
     wakes_for: u8,
-    silence_ms: u16,
+    patience: Patience,
     /// Where somebody types, time goes no faster than theirs.
     pacer: Option<Pacer>,
 }
@@ -309,7 +137,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             look_at: NEVER,
             wake_at: NEVER,
             wakes_for: 0,
-            silence_ms: SILENCE_MS,
+            patience: Patience::new(SILENCE),
             pacer: None,
         }
     }
@@ -319,14 +147,20 @@ impl<N: Network, T: Tap> Controller<N, T> {
         self.pacer = Some(pacer);
     }
 
-    /// Asks nobody any more. What the pacer held is gone then: a terminal is as it was.
+    /// Asks nobody any more, of its pace or its end. What the pacer held is gone then: a terminal is as it was.
     pub fn pace_no_more(&mut self) {
         self.pacer = None;
+        self.patience.interrupt_no_more();
     }
 
-    /// A guest that says nothing for so many milliseconds of the machine's time has failed; a minute unless this is called.
-    pub fn end_after_silence(&mut self, ms: u16) {
-        self.silence_ms = ms;
+    /// Asks this whether the network is to end, while a guest is waited for: then it ends with [`Failure::Interrupted`].
+    pub fn interrupt_by(&mut self, interrupt: Interrupt) {
+        self.patience.interrupt_by(interrupt);
+    }
+
+    /// A guest that says nothing for so long, in the machine's time, has failed; a minute unless this is called.
+    pub fn end_after_silence(&mut self, silence: Duration) {
+        self.patience.set_silence(silence);
     }
 
     /// Guests write down their connections this often, at multiples of it, while there is traffic: a network in which all wait stays one.
@@ -356,8 +190,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// Wakes the first process of each guest.
     fn wake(&mut self, what: u8) -> Result<(), Failure> {
         for guest in &mut self.guests {
-            if guest.backlog.len() < WAITING {
-                guest.backlog.push_back(wake_frame(guest.mac, what));
+            if guest.wait(wake_frame(guest.mac, what)) {
                 guest.refill().map_err(|fault| guest.fails(fault))?;
             }
         }
@@ -399,8 +232,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
     pub fn run(&mut self, look: &mut dyn FnMut(usize) -> Verdict) -> Result<(), Failure> {
         for place in 0..self.guests.len() {
             let guest = &self.guests[place];
-            let silence = Some(Duration::from_millis(self.silence_ms.into()));
-            guest.time.set_read_timeout(silence).map_err(|error| guest.fails(error))?;
+            self.patience.watch(&guest.time).map_err(|error| guest.fails(error))?;
+            self.patience.goes_on();
             self.start(place)?;
         }
         self.go_on(look)
@@ -418,7 +251,9 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let next = at.min(deadline).max(self.now);
             if self.has_begun() && next > self.now {
                 let (now, then) = (self.now(), next.min(self.end).network());
-                match self.pacer.as_mut().map_or(Pace::On, |pacer| pacer(now, then)) {
+                let pace = self.pacer.as_mut().map_or(Pace::On, |pacer| pacer(now, then));
+                self.patience.goes_on();
+                match pace {
                     Pace::On => {}
                     Pace::Wake(at) => {
                         self.now = GuestTime::of(at).clamp(self.now, next);
@@ -437,6 +272,9 @@ impl<N: Network, T: Tap> Controller<N, T> {
                     return Ok(());
                 }
                 return Err(Failure::Idle(self.now().since(Time::ZERO)));
+            }
+            if next > self.now {
+                self.patience.goes_on();
             }
             self.now = next;
             if deadline <= next {
@@ -469,7 +307,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// A guest begins, and runs until it waits.
     fn start(&mut self, place: usize) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
-        let begun = guest.hear()?;
+        let begun = guest.hear(&mut self.patience)?;
         if begun.op != Op::Start {
             return Err(guest.fails("its first message is not that it starts"));
         }
@@ -506,10 +344,10 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// Tells a guest something about time, and serves it until it has understood.
     fn tell(&mut self, place: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
-        let seq = guest.tell(op, time).map_err(|error| guest.is_cut(&error))?;
+        let seq = guest.tell(&mut self.patience, op, time).map_err(|error| guest.is_cut(&error))?;
         loop {
             let guest = &self.guests[place];
-            let message = guest.hear()?;
+            let message = guest.hear(&mut self.patience)?;
             if message.op == Op::Ack {
                 if message.seq == seq {
                     return Ok(());
@@ -522,28 +360,23 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// Answers a guest until `is_done`, or until it has ended.
     fn serve(&mut self, place: usize, is_done: &mut dyn FnMut(&Self) -> bool) -> Result<(), Failure> {
-        let silence = self.silence_ms;
         while !is_done(self) {
             let guest = &self.guests[place];
             let device = guest.net.as_ref().map_or(guest.listener.as_fd(), AsFd::as_fd);
             let mut fds = [PollFd::new(guest.time.as_fd(), PollFlags::POLLIN), PollFd::new(device, PollFlags::POLLIN)];
-            let woken = poll(&mut fds, PollTimeout::from(silence)).map_err(|error| guest.fails(error))?;
-            if woken == 0 {
-                return Err(guest.fails(SILENT));
-            }
+            self.patience.wait(&mut fds).map_err(|error| guest.is_cut(&error))?;
             let [time, net] = fds.map(|fd| fd.any().unwrap_or(true));
             if net {
                 let Some(device) = &guest.net else {
                     let (stream, _) = guest.listener.accept().map_err(|error| guest.fails(error))?;
+                    self.patience.watch(&stream).map_err(|error| guest.fails(error))?;
                     self.guests[place].net = Some(stream);
                     continue;
                 };
-                match Request::read(device) {
-                    Ok(request) => self.on_request(place, request)?,
-                    Err(error) => return Err(guest.fails(format!("its kernel has ended: {error}"))),
-                }
+                let request = Request::read(device, &mut self.patience).map_err(|error| guest.is_cut(&error))?;
+                self.on_request(place, request)?;
             } else if time {
-                let message = guest.hear()?;
+                let message = guest.hear(&mut self.patience)?;
                 self.on_time(place, message)?;
             }
         }
@@ -558,7 +391,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
             Op::Get => answer.time = self.now.as_ns(),
             Op::Update => {
                 let time = GuestTime::from_ns(message.time);
-                if time < self.now || time > self.guests[place].free_until {
+                let guest = &self.guests[place];
+                if guest.is_waiting || time < self.now || time > guest.free_until {
                     return Err(self.guests[place].fails("it moved time further than it may"));
                 }
                 self.now = time;
@@ -572,7 +406,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             }
         }
         let guest = &self.guests[place];
-        answer.write(&guest.time).map_err(|error| guest.is_cut(&error))
+        answer.write(&guest.time, &mut self.patience).map_err(|error| guest.is_cut(&error))
     }
 
     fn on_request(&mut self, place: usize, request: Request) -> Result<(), Failure> {
@@ -593,8 +427,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
         }
         let Some(answer) = answer else { return Ok(()) };
         let guest = &self.guests[place];
-        let Some(mut device) = guest.net.as_ref() else { return Ok(()) };
-        device.write_all(&answer).map_err(|error| guest.is_cut(&error))
+        let Some(device) = guest.net.as_ref() else { return Ok(()) };
+        self.patience.write(device, &answer).map_err(|error| guest.is_cut(&error))
     }
 
     /// Sends what a guest has put into its queue.
@@ -604,8 +438,9 @@ impl<N: Network, T: Tap> Controller<N, T> {
         let mut is_busy = false;
         let Controller { network, tap, guests, payloads, packet, .. } = self;
         let guest = &mut guests[place];
-        loop {
-            let queue = guest.send_queue();
+        let queue = guest.send_queue();
+        // It waits meanwhile, unless it lies: then what it offers has no end.
+        for _ in 0..guest.device.queues[queue].size() {
             let Guest { device, .. } = &mut *guest;
             let taken = device.queues[queue].take(&device.memory).and_then(|head| {
                 device.queues[queue].read(&device.memory, packet, LONGEST)?;
@@ -661,13 +496,11 @@ impl<N: Network, T: Tap> Controller<N, T> {
             tap.packet(delivered.time, delivered.to, false, packet);
             let frame = frame(guest.mac, packet);
             let len = u64::try_from(packet.len()).unwrap_or(0);
-            if guest.backlog.len() >= WAITING {
-                guest.counts.lost += 1;
+            if !guest.wait(frame) {
                 return;
             }
             guest.counts.received += 1;
             guest.counts.received_bytes += len;
-            guest.backlog.push_back(frame);
             if let Err(found) = guest.refill() {
                 fault.get_or_insert(guest.fails(found));
             }
@@ -678,8 +511,10 @@ impl<N: Network, T: Tap> Controller<N, T> {
         }
         while let Some((place, message)) = network.next_message() {
             let Some(guest) = guests.get_mut(place) else { continue };
+            if !guest.wait(message) {
+                continue;
+            }
             guest.counts.received += 1;
-            guest.backlog.push_back(message);
             guest.refill().map_err(|fault| guest.fails(fault))?;
         }
         while let Some((holding, packets)) = network.take_released() {
@@ -699,7 +534,6 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// Tells a guest of buffers that came back. It asks for its turn then, now.
     fn call(&mut self, place: usize) -> Result<(), Failure> {
-        let silence = self.silence_ms;
         for queue in [RECEIVE, SEND] {
             let guest = &mut self.guests[place];
             if !guest.news[queue] {
@@ -710,7 +544,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             if !wants.map_err(|fault| guest.fails(fault))? {
                 continue;
             }
-            guest.device.call(queue).map_err(|error| guest.is_cut(&error))?;
+            guest.device.call(queue, &mut self.patience).map_err(|error| guest.is_cut(&error))?;
             loop {
                 let guest = &self.guests[place];
                 let Some(answers) = guest.device.requests() else { break };
@@ -718,16 +552,13 @@ impl<N: Network, T: Tap> Controller<N, T> {
                     PollFd::new(answers.as_fd(), PollFlags::POLLIN),
                     PollFd::new(guest.time.as_fd(), PollFlags::POLLIN),
                 ];
-                let woken = poll(&mut fds, PollTimeout::from(silence)).map_err(|error| guest.fails(error))?;
-                if woken == 0 {
-                    return Err(guest.fails(SILENT));
-                }
+                self.patience.wait(&mut fds).map_err(|error| guest.is_cut(&error))?;
                 let [answer, time] = fds.map(|fd| fd.any().unwrap_or(true));
                 if time {
-                    let message = guest.hear()?;
+                    let message = guest.hear(&mut self.patience)?;
                     self.on_time(place, message)?;
                 } else if answer {
-                    guest.device.hear_answer().map_err(|error| guest.is_cut(&error))?;
+                    guest.device.hear_answer(&mut self.patience).map_err(|error| guest.is_cut(&error))?;
                     break;
                 }
             }

@@ -1,11 +1,13 @@
 //! The messages by which a guest and its controller agree on time: 16 bytes in the machine's byte order (`um_timetravel.h` of Linux).
 //! Each is answered by an acknowledgement with the same number.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+use super::patience::Patience;
 
 /// What a message asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,15 +70,15 @@ impl Message {
     }
 
     /// Reads one.
-    pub fn read(mut from: &UnixStream) -> io::Result<Message> {
+    pub fn read(from: &UnixStream, patience: &mut Patience) -> io::Result<Message> {
         let mut bytes = [0; BYTES];
-        from.read_exact(&mut bytes)?;
+        patience.read(from, &mut bytes)?;
         Message::from_bytes(bytes)
     }
 
     /// Writes it.
-    pub fn write(self, mut to: &UnixStream) -> io::Result<()> {
-        to.write_all(&self.to_bytes())
+    pub fn write(self, to: &UnixStream, patience: &mut Patience) -> io::Result<()> {
+        patience.write(to, &self.to_bytes())
     }
 
     /// Writes it together with descriptors.

@@ -114,8 +114,10 @@ fn length(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// The largest ring of the standard.
-const MOST: u16 = 32768;
+/// The largest ring: `virtio_uml` has 256, and the standard up to 32768.
+const MOST: u16 = 1024;
+/// Most descriptors of one buffer. Linux has one for each fragment of a packet, 47 at most, and one for its header.
+const MOST_PIECES: usize = 64;
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
@@ -145,14 +147,20 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// How many descriptors it has.
+    /// How many descriptors it has. Addresses of a ring of another size are forgotten: they were checked for that one.
     ///
     /// # Errors
     /// Not a power of two, or too many.
     pub fn set_size(&mut self, size: u32) -> Result<(), Fault> {
         let fits = u16::try_from(size).ok().filter(|size| size.is_power_of_two() && *size <= MOST);
-        self.size = fits.ok_or(Fault::Ring("its size must be a power of two up to 32768"))?;
+        self.size = fits.ok_or(Fault::Ring("its size must be a power of two up to 1024"))?;
+        (self.descriptors, self.available, self.used, self.is_on) = (0, 0, 0, false);
         Ok(())
+    }
+
+    /// How many descriptors it has, as it was told.
+    pub fn size(&self) -> u16 {
+        self.size
     }
 
     /// Where the guest's next entry is.
@@ -204,6 +212,9 @@ impl Queue {
         if offered > self.size {
             return Err(Fault::Ring("it offers more buffers than it has"));
         }
+        if self.taken.wrapping_sub(self.given) >= self.size {
+            return Err(Fault::Ring("it offers a buffer again that it has not got back"));
+        }
         let slot = u64::from(self.taken & (self.size - 1));
         let head = memory.read_u16(self.available + 4 + 2 * slot)?;
         self.taken = self.taken.wrapping_add(1);
@@ -211,7 +222,7 @@ impl Queue {
         Ok(Some(head))
     }
 
-    /// Follows a chain of descriptors. It ends, since no chain has more of them than the ring.
+    /// Follows a chain of descriptors. It ends, since no chain has more of them than [`MOST_PIECES`].
     fn walk(&mut self, memory: &Memory, head: u16) -> Result<(), Fault> {
         self.pieces.clear();
         let mut place = head;
@@ -219,9 +230,10 @@ impl Queue {
             if place >= self.size {
                 return Err(Fault::Ring("a descriptor is beyond its end"));
             }
-            if self.pieces.len() >= usize::from(self.size) {
+            if self.pieces.len() >= usize::from(self.size).min(MOST_PIECES) {
                 return Err(Fault::Ring("a chain of descriptors has no end"));
             }
+            // Once: the guest may change it meanwhile.
             let mut raw = [0; 16];
             memory.read(self.descriptors + u64::from(place) * DESCRIPTOR, &mut raw)?;
             let [a0, a1, a2, a3, a4, a5, a6, a7, l0, l1, l2, l3, f0, f1, n0, n1] = raw;

@@ -2,12 +2,13 @@
 //! time must not pass while they are under way.
 
 use std::fs::File;
-use std::io::{self, IoSliceMut, Read, Write};
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
+use super::patience::Patience;
 use super::ring::{Fault, Memory, Queue, Region};
 
 /// Of the guest's queues: it receives from this one.
@@ -48,6 +49,8 @@ const PROTOCOL_FEATURES: u64 = 1 << 3 | 1 << 5 | 1 << 9 | 1 << 14;
 /// The longest message, and the most descriptors with one.
 const LONGEST: usize = 4096;
 const MOST_DESCRIPTORS: usize = 8;
+/// SCM_MAX_FD of Linux: what comes with a message is taken as a whole, since it would stay open else.
+const ROOM: usize = 253;
 
 /// A message of a guest.
 #[derive(Debug)]
@@ -63,33 +66,34 @@ impl Request {
     ///
     /// # Errors
     /// The guest has ended, or sent what is no message.
-    pub fn read(from: &UnixStream) -> io::Result<Request> {
+    pub fn read(from: &UnixStream, patience: &mut Patience) -> io::Result<Request> {
         let mut head = [0; 12];
-        let mut space = nix::cmsg_space!([std::os::fd::RawFd; MOST_DESCRIPTORS]);
+        let mut space = nix::cmsg_space!([std::os::fd::RawFd; ROOM]);
         let mut files = Vec::new();
         let mut parts = [IoSliceMut::new(&mut head)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         let received = recvmsg::<()>(from.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
         for message in received.cmsgs()? {
             if let ControlMessageOwned::ScmRights(given) = message {
-                for fd in given {
-                    files.push(crate::sys::inherited(fd)?);
-                }
+                files.extend(given.into_iter().map(crate::sys::inherited));
             }
         }
         let got = received.bytes;
         if got == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut rest = from;
-        rest.read_exact(&mut head[got..])?;
+        let files = files.into_iter().collect::<io::Result<Vec<OwnedFd>>>()?;
+        if files.len() > MOST_DESCRIPTORS {
+            return Err(io::Error::other("a message of a guest's device has too many descriptors"));
+        }
+        patience.read(from, &mut head[got..])?;
         let [k0, k1, k2, k3, f0, f1, f2, f3, s0, s1, s2, s3] = head;
         let size = usize::try_from(u32::from_ne_bytes([s0, s1, s2, s3])).unwrap_or(usize::MAX);
         if size > LONGEST {
             return Err(io::Error::other("a message of a guest's device is too long"));
         }
         let mut body = vec![0; size];
-        rest.read_exact(&mut body)?;
+        patience.read(from, &mut body)?;
         let (kind, flags) = (u32::from_ne_bytes([k0, k1, k2, k3]), u32::from_ne_bytes([f0, f1, f2, f3]));
         Ok(Request { kind, flags, body, files })
     }
@@ -245,20 +249,20 @@ impl Device {
     ///
     /// # Errors
     /// The guest has ended.
-    pub fn call(&self, queue: usize) -> io::Result<()> {
-        let Some(mut requests) = self.requests() else { return Err(io::ErrorKind::NotConnected.into()) };
+    pub fn call(&self, queue: usize, patience: &mut Patience) -> io::Result<()> {
+        let Some(requests) = self.requests() else { return Err(io::ErrorKind::NotConnected.into()) };
         let place = u64::try_from(queue).unwrap_or(0);
-        requests.write_all(&message(VRING_CALL, VERSION | WANTS_REPLY, &place.to_le_bytes()))
+        patience.write_theirs(requests, &message(VRING_CALL, VERSION | WANTS_REPLY, &place.to_le_bytes()))
     }
 
     /// Reads the answer to [`Self::call`].
     ///
     /// # Errors
     /// The guest has ended, or did not know the queue.
-    pub fn hear_answer(&self) -> io::Result<()> {
-        let Some(mut requests) = self.requests() else { return Err(io::ErrorKind::NotConnected.into()) };
+    pub fn hear_answer(&self, patience: &mut Patience) -> io::Result<()> {
+        let Some(requests) = self.requests() else { return Err(io::ErrorKind::NotConnected.into()) };
         let mut answer = [0; 20];
-        requests.read_exact(&mut answer)?;
+        patience.read_theirs(requests, &mut answer)?;
         if answer[12..] == [0; 8] { Ok(()) } else { Err(io::Error::other("a guest refused a notice of its device")) }
     }
 }

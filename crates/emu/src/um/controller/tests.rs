@@ -1,6 +1,7 @@
 //! Controller and rings against a client that speaks both protocols as a kernel does, and against clients that lie.
 
-use std::fs::File;
+mod hostile;
+
 use std::io::{Read, Write};
 use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use airtcp_core::packet::PacketId;
+use nix::poll::{PollTimeout, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::*;
@@ -80,6 +82,18 @@ impl Tap for Seen {
     }
 }
 
+fn write(message: Message, to: &UnixStream) {
+    let mut to = to;
+    to.write_all(&message.to_bytes()).unwrap();
+}
+
+fn read(from: &UnixStream) -> Message {
+    let mut from = from;
+    let mut bytes = [0; 16];
+    from.read_exact(&mut bytes).unwrap();
+    Message::from_bytes(bytes).unwrap()
+}
+
 /// A client: a kernel's two connections, and its memory.
 struct Fake {
     time: UnixStream,
@@ -114,7 +128,7 @@ impl Fake {
     /// Connects, and sets its device up when its turn comes.
     fn new(time: UnixStream, path: &PathBuf) -> Fake {
         let mut time_only = time;
-        Message { op: Op::Start, seq: 1, time: 0 }.write(&time_only).unwrap();
+        write(Message { op: Op::Start, seq: 1, time: 0 }, &time_only);
         let mut answer = [0; 16];
         time_only.read_exact(&mut answer).unwrap();
         assert_eq!(Message::from_bytes(answer).unwrap().op, Op::Ack);
@@ -194,7 +208,7 @@ impl Fake {
 
     /// Does what the controller says; true: it is its turn.
     fn hear(&mut self) -> bool {
-        let message = Message::read(&self.time).unwrap();
+        let message = read(&self.time);
         match message.op {
             Op::Run => {
                 assert!(message.time >= self.now, "it is run backwards");
@@ -203,14 +217,14 @@ impl Fake {
             Op::FreeUntil => self.free_until = message.time,
             other => panic!("{other:?}"),
         }
-        Message { op: Op::Ack, seq: message.seq, time: 0 }.write(&self.time).unwrap();
+        write(Message { op: Op::Ack, seq: message.seq, time: 0 }, &self.time);
         message.op == Op::Run
     }
 
     fn tell(&mut self, op: Op, time: u64) -> u64 {
         self.seq += 1;
-        Message { op, seq: self.seq, time }.write(&self.time).unwrap();
-        let answer = Message::read(&self.time).unwrap();
+        write(Message { op, seq: self.seq, time }, &self.time);
+        let answer = read(&self.time);
         assert_eq!((answer.op, answer.seq), (Op::Ack, self.seq));
         answer.time
     }
@@ -446,7 +460,7 @@ fn clients_that_lie_are_found_out() {
             "future",
             lie("future", |fake| {
                 let late = fake.now + 3_600_000_000_000;
-                Message { op: Op::Update, seq: 99, time: late }.write(&fake.time).unwrap();
+                write(Message { op: Op::Update, seq: 99, time: late }, &fake.time);
             }),
             "further than it may",
         ),
@@ -550,7 +564,7 @@ fn a_guest_that_says_nothing_has_failed() {
         let _ = is_over.recv();
     });
     let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], Some(Span::from_ms(1)));
-    controller.end_after_silence(50);
+    controller.end_after_silence(Duration::from_millis(50));
     let failure = controller.run(&mut |_| Verdict::On).unwrap_err().to_string();
     assert!(failure.contains("said nothing for too long"), "{failure}");
     drop(over);
