@@ -259,6 +259,11 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap_err(), message, "{text}");
         }
+        // Each name is looked for once, however many there are.
+        let many: String = (0..200_000).map(|n| format!("a{n}=1;")).collect();
+        let begun = std::time::Instant::now();
+        assert!(read(&many).is_ok());
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
         let deep = "a = ".to_owned() + &"(".repeat(100_000);
         assert_eq!(read(&deep).unwrap_err(), "line 1: more than 16 groups and lists within each other");
     }

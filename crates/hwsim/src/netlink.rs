@@ -429,7 +429,97 @@ mod tests {
         assert_eq!(later(&mut own).len(), 2);
     }
 
+    /// Frames without end: the radio holds so many, and the others are given up at once, each with a status.
+    #[test]
+    fn a_flood_is_given_up_and_each_frame_of_it_answered() {
+        let mut own = conversation(PATCHED);
+        let many = 10_000u64;
+        for cookie in 0..many {
+            // Of one identifier, of many receivers, and of many identifiers.
+            let mut frame = qos(u16::try_from(cookie % 8).unwrap() as u8, (cookie & 0xfff) as u16);
+            frame[4..10].copy_from_slice(&ADDRESSES[(cookie % 3) as usize]);
+            frame[10..16].copy_from_slice(&ADDRESSES[1]);
+            let message = handed_over_by(name_of(ADDRESSES[1]), cookie, AMPDU, 7, &frame);
+            own.take_in(Time::ZERO, &of_family(message));
+            assert!(own.air.mac.held(RadioId(1)) <= 2048);
+        }
+        let at_once: Vec<Read> = std::iter::from_fn(|| own.take_out()).map(|message| as_kernel(&message)).collect();
+        assert_eq!(at_once.len() as u64, many - 2048);
+        own.air.run_until(Time::from_ns(600_000_000_000));
+        let later: Vec<Read> = std::iter::from_fn(|| own.take_out()).map(|message| as_kernel(&message)).collect();
+        let statuses = at_once.iter().chain(&later).filter(|(command, _)| *command == 3);
+        let cookies: std::collections::BTreeSet<_> = statuses.map(|(_, of)| value(of, 8).unwrap().to_vec()).collect();
+        assert_eq!((cookies.len() as u64, own.air.mac.held(RadioId(1))), (many, 0));
+    }
+
+    #[test]
+    fn frames_that_no_radio_sends_are_refused() {
+        let mut own = conversation(PATCHED);
+        let of = |len: usize| {
+            let mut frame = qos(0, 1);
+            frame.resize(len, 7);
+            of_family(handed_over_by(name_of(ADDRESSES[1]), 1, 0, 7, &frame))
+        };
+        own.take_in(Time::ZERO, &of(11_455));
+        assert_eq!((own.fault(), own.counts.malformed), (Some(Malformed::TooLong(11_455)), 1));
+        own.take_in(Time::ZERO, &of(11_454));
+        assert_eq!((own.counts.malformed, own.air.mac.held(RadioId(1))), (1, 1));
+    }
+
+    #[test]
+    fn a_radio_vanishes_once() {
+        let mut own = conversation(PATCHED);
+        for _ in 0..1000 {
+            own.take_in(Time::ZERO, &of_family(gone(1)));
+        }
+        assert_eq!((own.take_gone(), own.take_gone()), (Some(RadioId(1)), None));
+    }
+
+    /// A message with random attributes, of which most are those that are known, with lengths that fit or do not.
+    fn attributes() -> impl Strategy<Value = Vec<u8>> {
+        let known = prop::sample::select(vec![1u16, 2, 3, 4, 5, 6, 7, 8, 10, 19, 21, 30, 31, 32, 33]);
+        let value = prop_oneof![
+            4 => proptest::collection::vec(any::<u8>(), 0..24),
+            // A frame's header.
+            2 => proptest::collection::vec(any::<u8>(), 24..60),
+            1 => proptest::collection::vec(any::<u8>(), 3000..4000),
+        ];
+        let one = (prop_oneof![9 => known, 1 => any::<u16>()], value, prop_oneof![9 => Just(0i32), 1 => -8..40i32]);
+        (0u8..12, proptest::collection::vec(one, 0..12), prop_oneof![9 => Just(0i64), 1 => -40..40i64]).prop_map(
+            |(command, all, more)| {
+                let mut message = vec![0; 20];
+                message[16] = command;
+                for (number, value, lies) in all {
+                    let length = (4 + value.len() as i32 + lies).clamp(0, i32::from(u16::MAX)) as u16;
+                    message.extend_from_slice(&length.to_ne_bytes());
+                    message.extend_from_slice(&number.to_ne_bytes());
+                    message.extend_from_slice(&value);
+                    message.resize(message.len().next_multiple_of(4), 0);
+                }
+                let length = (message.len() as i64 + more).clamp(0, 1 << 20) as u32;
+                message[..4].copy_from_slice(&length.to_ne_bytes());
+                message
+            },
+        )
+    }
+
     proptest! {
+        /// Messages that are nearly well-formed, several in a row, from radios that there are.
+        #[test]
+        fn any_attributes_are_taken(messages in proptest::collection::vec(attributes(), 1..8), patched in any::<bool>()) {
+            let mut own = conversation(if patched { PATCHED } else { PLAIN });
+            let mut now = 0;
+            for message in messages {
+                own.take_in(Time::from_ns(now), &of_family(message));
+                now += 1_000_000;
+                own.air.run_until(Time::from_ns(now));
+            }
+            own.air.run_until(Time::from_ns(60_000_000_000));
+            while let Some(message) = own.take_out() {
+                prop_assert!(message.len() <= 4096);
+            }
+        }
+
         #[test]
         fn any_datagram_is_taken(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let mut own = conversation(PLAIN);

@@ -290,3 +290,6 @@ fn memory_of(body: &[u8], files: &mut Vec<OwnedFd>) -> Result<Memory, Fault> {
     }
     Memory::new(regions)
 }
+
+#[cfg(test)]
+mod tests;
