@@ -317,3 +317,119 @@ def test_kill_9_of_the_controller_leaves_nothing(seed: int) -> None:
     os.kill(controller, signal.SIGKILL)
     shell.wait()
     wait_until(f"processes are left of {below}", lambda: not any(Path("/proc", str(pid)).exists() for pid in below), 30)
+
+
+HOSTILE = r"""
+mount -o remount,rw / 2>/dev/null
+mkdir /run/h && mount -t hostfs none /run/h
+for at in "$1" / /etc /run /dev /sys /proc /tmp /run/h/"$1" /run/h/etc /run/h/run /run/h/dev /run/h/sys /run/h/tmp; do
+    { touch "$at/airtcp-was-here" && echo "wrote $at"; } 2>/dev/null
+done
+chmod 777 "/run/h/$1" 2>/dev/null && echo "changed $1"
+mv "$1/kept" "$1/gone" 2>/dev/null && echo "moved"
+rm -f "/run/h/$1/kept" 2>/dev/null && echo "removed"
+ls /run/h/dev/ | tr "\n" " "; echo
+ls /run/h/run/
+grep -c : /run/h/proc/net/dev
+cat "$1/kept"
+"""
+
+
+@needs_kernel
+def test_root_of_a_guest_cannot_write_outside_of_it(tmp_path: Path) -> None:
+    """It can mount the machine's files anew, and a kernel that lies needs not even that."""
+    script = tmp_path / "hostile.sh"
+    script.write_text(HOSTILE)
+    (tmp_path / "kept").write_text("kept\n")
+    command = [*SHELL, "--quiet", "laptop", "--", "sh", str(script), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    said = done.stdout.splitlines()
+    # What is the guest's own it may write: no more than that.
+    own = {"wrote /run", "wrote /dev", "wrote /proc", "wrote /sys"}
+    assert [line for line in said if line.startswith(("wrote", "changed", "moved", "removed")) and line not in own] == []
+    assert "full null random shm urandom zero " in said, said
+    assert said[-1] == "kept", said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hostile.sh", "kept"]
+    assert not any(Path(at, "airtcp-was-here").exists() for at in ("/", "/etc", "/run", "/dev", "/tmp"))
+
+
+def kernels(pid: int) -> list[Path]:
+    """The guests' own processes."""
+    return [Path("/proc", str(child)) for child in children(pid) if "umid=host" in command_of(child)]
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path("/proc", str(pid), "cmdline").read_text()
+    except OSError:
+        return ""
+
+
+@needs_kernel
+def test_a_guest_s_process_has_no_rights_no_network_and_no_foreign_descriptors() -> None:
+    shell, controller = network()
+    try:
+        wait_until("no guest was started", lambda: len(kernels(controller)) >= 2)
+        for guest in kernels(controller):
+            status = dict(line.split(":\t", 1) for line in (guest / "status").read_text().splitlines() if ":\t" in line)
+            # CAP_DAC_READ_SEARCH.
+            assert {int(status[key], 16) & ~4 for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+            assert status["NoNewPrivs"] == "1"
+            for space in ("net", "mnt", "pid", "ipc"):
+                assert (guest / "ns" / space).readlink() != Path("/proc/self/ns", space).readlink(), space
+            assert [line.split(":")[0].strip() for line in (guest / "net/dev").read_text().splitlines()[2:]] == ["lo"]
+            open_files = [os.readlink(fd) for fd in (guest / "fd").iterdir() if fd.is_symlink()]
+            assert not [name for name in open_files if name.startswith(("net:", "mnt:", "/memfd:airtcp"))], open_files
+            writable = {
+                line.split()[4]
+                for line in (guest / "mountinfo").read_text().splitlines()
+                if "rw" in line.split()[5].split(",")
+            }
+            assert writable <= {"/dev/shm", "/media", "/mnt", "/srv"} and len(writable) == 2, writable
+    finally:
+        shell.send_signal(signal.SIGTERM)
+        shell.wait()
+
+
+PLANTED = """
+cd /run/airtcp
+ln -s /dev/zero command0.status; mkfifo command1.out command1.status 1.connections 1.ready.part
+rm -f 0.ready 0.log; ln -s /dev/zero 0.ready; ln -s /dev/zero 0.log; ln -s /dev/zero 0.connections
+sleep 0.3
+"""
+
+
+@needs_kernel
+def test_what_a_guest_plants_in_the_shared_folder_stops_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "plant.sh"
+    script.write_text(PLANTED)
+    more = ["--out", str(tmp_path / "run"), "--on", f"laptop=sh {script}", "--on", "server=sleep 1", "--for", "2s"]
+    done = subprocess.run([*SHELL, *more], capture_output=True, text=True, check=False, timeout=100)
+    # It has taken away what says that it was ready.
+    assert done.returncode == 1 and 'host "laptop" was not ready' in done.stderr, done.stderr
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "program",
+    [
+        "while True: pass",
+        "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nwhile True: s.sendto(bytes(9), ('10.0.0.2', 9))",
+    ],
+    ids=["says nothing", "sends at one instant"],
+)
+def test_a_guest_that_never_waits_is_interrupted_at_once(tmp_path: Path, program: str) -> None:
+    script = tmp_path / "spin.py"
+    script.write_text(f"print('begun', flush=True)\n{program}\n")
+    command = [*SHELL, "--quiet", "laptop", "--", sys.executable, str(script)]
+    shell = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(5)
+        assert shell.poll() is None
+        begun = time.monotonic()
+        shell.send_signal(signal.SIGINT)
+        assert shell.wait(20) == 128 + signal.SIGINT, shell.communicate()
+        assert time.monotonic() - begun < 10
+    finally:
+        shell.kill()
+        shell.communicate()

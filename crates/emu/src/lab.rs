@@ -12,3 +12,6 @@ mod traffic;
 
 pub(crate) use run::{guest_run, run};
 pub(crate) use traffic::run as traffic_run;
+
+#[cfg(test)]
+mod tests;

@@ -387,9 +387,7 @@ pub(crate) fn set_mount(path: &std::ffi::CStr, deep: bool, set: u64, clear: u64)
     let flags = if deep { libc::AT_RECURSIVE } else { 0 };
     let (at, size) = (libc::AT_FDCWD, size_of::<libc::mount_attr>());
     // SAFETY: the path ends with a zero, the structure has the size that is said, and both live until the call returns.
-    let done = unsafe {
-        libc::syscall(libc::SYS_mount_setattr, at, path.as_ptr(), flags, &raw const attributes, size)
-    };
+    let done = unsafe { libc::syscall(libc::SYS_mount_setattr, at, path.as_ptr(), flags, &raw const attributes, size) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

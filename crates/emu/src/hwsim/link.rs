@@ -233,6 +233,7 @@ impl AsFd for Link {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::socket::{getsockname, sendto};
     use proptest::prelude::*;
 
     use super::*;
@@ -243,6 +244,25 @@ mod tests {
         bytes.extend_from_slice(value);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
+    }
+
+    /// Another process with rights in this network can send messages as well as the kernel.
+    #[test]
+    fn what_the_kernel_has_not_sent_is_not_read() {
+        let open = || {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric).unwrap();
+            bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0)).unwrap();
+            fd
+        };
+        let (own, stranger) = (open(), open());
+        let to: NetlinkAddr = getsockname(own.as_raw_fd()).unwrap();
+        let sent = sendto(stranger.as_raw_fd(), &[7; 40], &NetlinkAddr::new(to.pid(), 0), MsgFlags::empty());
+        // Without rights nobody can.
+        if sent != Err(Errno::EPERM) {
+            assert_eq!(sent, Ok(40));
+            assert!(matches!(Link::of(own).read(), Came::Stranger));
+        }
     }
 
     #[test]

@@ -174,7 +174,8 @@ fn start(work: &Path, kernels: &[Kernel]) -> std::io::Result<()> {
     // Where things lie in memory would decide how much of it a guest has.
     personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE)?;
     // Before the first guest can put anything in their place.
-    let logs = (0..kernels.len()).map(|place| File::create_new(work.join(log(place)))).collect::<Result<Vec<_>, _>>()?;
+    let logs =
+        (0..kernels.len()).map(|place| File::create_new(work.join(log(place)))).collect::<Result<Vec<_>, _>>()?;
     for (kernel, log) in kernels.iter().zip(logs) {
         let mut command = Command::new(&kernel.program);
         command.args(&kernel.arguments).env_clear().env("UML_SEED", kernel.seed.to_string());

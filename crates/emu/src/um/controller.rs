@@ -16,8 +16,8 @@ use airtcp_core::units::{Span, Time};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use super::guest_time::GuestTime;
 pub use super::guest::{Counts, Guest};
+use super::guest_time::GuestTime;
 use super::message::{Message, Op};
 use super::patience::{Interrupt, Patience};
 use super::vhost::{HEADER, RECEIVE, Request, SEND, Todo};

@@ -86,7 +86,8 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     controller.look_every(LOOK_EVERY);
     let names = real.iter().map(|real| real.name.clone());
     let hosts_shown = names.map(|name| StateHost { name, space: -1, env: Vec::new() }).collect();
-    let shown = State { name: scenario.name().to_owned(), init: 0, guests: Some(work.path().to_owned()), hosts: hosts_shown };
+    let shown =
+        State { name: scenario.name().to_owned(), init: 0, guests: Some(work.path().to_owned()), hosts: hosts_shown };
     let _shown =
         shown.show().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
     let typed_at = inputs.iter().position(|input| matches!(input, Input::Terminal(_)));

@@ -42,7 +42,8 @@ pub(super) fn enter(work: &Path, programs: &[&Path]) -> Result<(), String> {
     }
     // A container may forbid it. The older one shows processes, of which none can be entered without capabilities.
     let _ = mount(Some("proc"), "/proc", Some("proc"), plain | MsFlags::MS_NOEXEC, none);
-    let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| failed("its name")(error.into()));
+    let path =
+        |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| failed("its name")(error.into()));
     match set_mount(c"/", true, libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID, 0) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {

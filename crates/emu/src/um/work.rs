@@ -108,7 +108,8 @@ impl Work {
         let Some(mut file) = self.read(name) else { return Vec::new() };
         let len = file.metadata().map_or(0, |about| about.len());
         let mut bytes = Vec::new();
-        let _ = file.seek(SeekFrom::Start(len.saturating_sub(SAID))).and_then(|_| file.take(SAID).read_to_end(&mut bytes));
+        let _ =
+            file.seek(SeekFrom::Start(len.saturating_sub(SAID))).and_then(|_| file.take(SAID).read_to_end(&mut bytes));
         let text = plain(&String::from_utf8_lossy(&bytes));
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(many)..].iter().map(|&line| line.to_owned()).collect()

@@ -276,7 +276,11 @@ fn rings_and_requests_that_break_the_rules_are_found_out() {
         ("size 0", attack(sends(request(8, 9, &half(1, 0)))), "a power of two up to 1024"),
         ("size 3", attack(sends(request(8, 9, &half(1, 3)))), "a power of two up to 1024"),
         ("size 32768", attack(sends(request(8, 9, &half(1, 32768)))), "a power of two up to 1024"),
-        ("configuration", attack(sends(request(24, 9, &[half(0, 4000), half(0, 0)].concat()))), "does not fit its message"),
+        (
+            "configuration",
+            attack(sends(request(24, 9, &[half(0, 4000), half(0, 0)].concat()))),
+            "does not fit its message",
+        ),
         (
             "used outside",
             attack(sends(request(9, 9, &words(&[1, table(1), START + MEMORY - 8, available(1), 0])))),
