@@ -41,6 +41,7 @@ mod radios;
 mod report;
 mod run;
 mod segments;
+#[allow(dead_code, reason = "guests' controller reads only")]
 mod shared;
 mod signals;
 mod space;

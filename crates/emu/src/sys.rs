@@ -409,9 +409,9 @@ pub(crate) fn keep_capabilities(keeps: u64) -> io::Result<()> {
     /// _LINUX_CAPABILITY_VERSION_3.
     const VERSION: u32 = 0x2008_0522;
     nix::sys::prctl::set_no_new_privs()?;
-    for capability in (0..64).filter(|capability| keeps & 1 << capability == 0) {
+    for capability in (0..u64::BITS).filter(|capability| keeps & 1 << capability == 0) {
         // SAFETY: the call takes numbers. One that the kernel does not know is an error, which means nothing here.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability as u32), 0, 0, 0) };
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0) };
     }
     let header = Header { version: VERSION, pid: 0 };
     let data = [keeps, keeps >> 32].map(|bits| {

@@ -259,13 +259,17 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap_err(), message, "{text}");
         }
-        // Each name is looked for once, however many there are.
+        let deep = "a = ".to_owned() + &"(".repeat(100_000);
+        assert_eq!(read(&deep).unwrap_err(), "line 1: more than 16 groups and lists within each other");
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a bound on the time that a file takes")]
+    fn a_file_of_many_names_takes_no_time_for_each_pair_of_them() {
         let many: String = (0..200_000).map(|n| format!("a{n}=1;")).collect();
         let begun = std::time::Instant::now();
         assert!(read(&many).is_ok());
-        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
-        let deep = "a = ".to_owned() + &"(".repeat(100_000);
-        assert_eq!(read(&deep).unwrap_err(), "line 1: more than 16 groups and lists within each other");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use nix::mount::{MsFlags, mount};
@@ -31,14 +31,11 @@ pub(super) fn enter(work: &Path, programs: &[&Path]) -> Result<(), String> {
     let none: Option<&str> = None;
     let kinds = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
     unshare(kinds).map_err(|error| failed("namespaces")(error.into()))?;
-    let tree = |kind: &str, at: &str, flags: MsFlags, data: Option<&str>| {
-        mount(Some("airtcp"), at, Some(kind), flags, data).map_err(|error| failed("file systems")(error.into()))
-    };
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    devices(&tree).map_err(failed("/dev"))?;
+    devices().map_err(failed("/dev"))?;
     // Sockets of the machine's services are there; guests have a folder of their own in its place.
     if Path::new("/run").is_dir() && !programs.iter().any(|program| program.starts_with("/run")) {
-        tree("tmpfs", "/run", plain, Some("size=4k,mode=755"))?;
+        memory("/run", plain, "size=4k,mode=755").map_err(failed("/run"))?;
     }
     // A container may forbid it. The older one shows processes, of which none can be entered without capabilities.
     let _ = mount(Some("proc"), "/proc", Some("proc"), plain | MsFlags::MS_NOEXEC, none);
@@ -58,14 +55,14 @@ pub(super) fn enter(work: &Path, programs: &[&Path]) -> Result<(), String> {
 }
 
 /// A `/dev` with little in it.
-fn devices(tree: &dyn Fn(&str, &str, MsFlags, Option<&str>) -> Result<(), String>) -> io::Result<()> {
+fn devices() -> io::Result<()> {
     let open = |name| {
         let own = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(Path::new("/dev").join(name));
         own.map(|file| (name, file))
     };
     let old: Vec<(&str, File)> = DEVICES.into_iter().map(open).collect::<io::Result<_>>()?;
     let nosuid = MsFlags::MS_NOSUID;
-    tree("tmpfs", "/dev", nosuid, Some("size=64k,mode=755")).map_err(io::Error::other)?;
+    memory("/dev", nosuid, "size=64k,mode=755")?;
     for (name, file) in old {
         let at = Path::new("/dev").join(name);
         File::create(&at)?;
@@ -74,6 +71,10 @@ fn devices(tree: &dyn Fn(&str, &str, MsFlags, Option<&str>) -> Result<(), String
         mount(Some(from.as_str()), &at, none, MsFlags::MS_BIND, none)?;
     }
     fs::create_dir(MEMORY)?;
-    tree("tmpfs", MEMORY, nosuid | MsFlags::MS_NODEV, Some("mode=700")).map_err(io::Error::other)?;
-    fs::set_permissions(MEMORY, fs::Permissions::from_mode(0o700))
+    memory(MEMORY, nosuid | MsFlags::MS_NODEV, "mode=700")
+}
+
+/// A file system in memory.
+fn memory(at: &str, flags: MsFlags, options: &str) -> io::Result<()> {
+    Ok(mount(Some("airtcp"), at, Some("tmpfs"), flags, Some(options))?)
 }

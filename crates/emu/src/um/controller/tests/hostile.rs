@@ -226,7 +226,7 @@ fn memory_that_is_none_is_refused() {
     fn table_of(regions: &[[u64; 4]]) -> Vec<u8> {
         words(&[&[regions.len() as u64][..], &regions.concat()].concat())
     }
-    let memfd = || OwnedFd::from(memfd_create("memory", MFdFlags::empty()).unwrap());
+    let memfd = || memfd_create("memory", MFdFlags::empty()).unwrap();
     type Case = (&'static str, Vec<u8>, Vec<OwnedFd>, &'static str);
     let open = |path: &str| OwnedFd::from(File::open(path).unwrap());
     let whole = [START, MEMORY, START, 0];
