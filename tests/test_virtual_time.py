@@ -346,7 +346,9 @@ def test_root_of_a_guest_cannot_write_outside_of_it(tmp_path: Path) -> None:
     said = done.stdout.splitlines()
     # What is the guest's own it may write: no more than that.
     own = {"wrote /run", "wrote /dev", "wrote /proc", "wrote /sys"}
-    assert [line for line in said if line.startswith(("wrote", "changed", "moved", "removed")) and line not in own] == []
+    assert [
+        line for line in said if line.startswith(("wrote", "changed", "moved", "removed")) and line not in own
+    ] == []
     assert "full null random shm urandom zero " in said, said
     assert said[-1] == "kept", said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hostile.sh", "kept"]
