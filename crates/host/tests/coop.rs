@@ -22,15 +22,20 @@ const LONG: Line = Line { packets: 250, ..LINE };
 
 /// The daemon of terminal a. What it may use is half of the line, by the least round trip.
 fn daemon(bed: &Bed) -> Child {
-    let mut daemon = bed.a.run(|| {
+    daemon_with(bed, &["--bw-max", "10Mbit/s", "--set", "rtt_in_cap=\"min\"", "--set", "correct_at=3.0"])
+}
+
+fn daemon_with(bed: &Bed, options: &[&str]) -> Child {
+    let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+    let mut daemon = bed.a.run(move || {
         // An ordinary user with just these two.
         let rights = ["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"];
         Command::new("setpriv")
             .args(["--reuid=1000", "--regid=1000", "--clear-groups"])
             .args(rights)
             .arg(env!("CARGO_BIN_EXE_airtcp-host"))
-            .args(["coop", "--interface", "air0", "--bw-max", "10Mbit/s"])
-            .args(["--set", "rtt_in_cap=\"min\"", "--set", "correct_at=3.0"])
+            .args(["coop", "--interface", "air0"])
+            .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap()
@@ -193,6 +198,33 @@ fn a_hostile_announcer_caps_nobody_below_the_fair_share() {
     println!("64 names of one host: the window is {least} at least, its share of two {}", segments_of(2));
     assert!(is_alive, "the daemon has ended");
     assert!(least >= segments_of(2), "{least} segments, the share of two terminals is {}", segments_of(2));
+}
+
+/// A path of 0.1 ms, as to a storage behind the same access point: any queue at all is many times its least round trip, so stop mode
+/// comes at once and comes back. A window of one segment there waits for the receiver's delayed ACK.
+#[test]
+fn stop_mode_starves_nobody_on_a_short_path() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let short = Line { bits_per_second: 9_600_000, rtt: Duration::from_micros(100), packets: 100, loss_per_mille: 0 };
+    let bed = Bed::new(short);
+    // AIRTCP_HOST_STOP_CAP=1 shows the study's window.
+    let stop_cap = std::env::var("AIRTCP_HOST_STOP_CAP").map(|n| format!("stop_cap={n}"));
+    let mut options = vec!["--bw-max", "9.6Mbit/s"];
+    if let Ok(stop_cap) = &stop_cap {
+        options.extend(["--set", stop_cap]);
+    }
+    let mut daemon = daemon_with(&bed, &options);
+    let upload = [Upload::new(&bed, Some("cubic"), |_| {})];
+    let seconds: Vec<f64> = (0..20).map(|_| rates(&upload, Duration::from_secs(1))[0]).collect();
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let least = seconds[1..].iter().copied().fold(f64::INFINITY, f64::min);
+    println!("a path of 0.1 ms and 9.6 Mbit/s, each second: {seconds:.1?}; {least:.1} at least");
+    assert!(least >= 4.8, "{least:.1} Mbit/s in a second, half of the line's rate was expected");
 }
 
 /// Each daemon has wrappers of its own: two namespaces of one kernel have one each. One that begins anew takes over what a killed one left.
