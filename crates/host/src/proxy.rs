@@ -566,8 +566,8 @@ impl Targets for InKernel {
     fn renew(&mut self) -> Result<(), String> {
         let now = sys::monotonic();
         self.watch.read(now);
-        for interface in self.watch.due(now) {
-            self.av.path_changed(interface).map_err(|e| e.0)?;
+        for change in self.watch.due(now, crate::paths::uses) {
+            self.av.path_changed(change).map_err(|e| e.0)?;
         }
         self.av.renew().map_err(|e| e.0)
     }

@@ -3,18 +3,18 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use airtcp_core::coop::{Announcement, CoopConfig, TerminalId};
-use airtcp_core::units::{DataRate, Span};
+use airtcp_core::coop::{Announcement, TerminalId};
+use airtcp_core::units::Span;
 use airtcp_host::coop::{LEASE, PORT};
-use airtcp_host::sys::{monotonic, tcp_info};
+use airtcp_host::sys::monotonic;
+use common::coop::{daemon_with, segments_of, wait_for_cap, window};
 use common::{Bed, LINE, Line, Upload, rates};
 
 /// With a queue that makes the round trip eight times as long.
@@ -22,51 +22,7 @@ const LONG: Line = Line { packets: 250, ..LINE };
 
 /// The daemon of terminal a. What it may use is half of the line, by the least round trip.
 fn daemon(bed: &Bed) -> Child {
-    daemon_with(bed, &["--bw-max", "10Mbit/s", "--set", "rtt_in_cap=\"min\"", "--set", "correct_at=3.0"])
-}
-
-fn daemon_with(bed: &Bed, options: &[&str]) -> Child {
-    let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-    let mut daemon = bed.a.run(move || {
-        // An ordinary user with just these two.
-        let rights = ["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"];
-        Command::new("setpriv")
-            .args(["--reuid=1000", "--regid=1000", "--clear-groups"])
-            .args(rights)
-            .arg(env!("CARGO_BIN_EXE_airtcp-host"))
-            .args(["coop", "--interface", "air0"])
-            .args(options)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    });
-    // It says when it is there.
-    let mut lines = BufReader::new(daemon.stderr.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
-    assert!(first.contains("terminal"), "{first}");
-    thread::spawn(move || lines.for_each(|line| println!("{}", line.unwrap_or_default())));
-    daemon
-}
-
-fn segments_of(terminals: u32) -> u32 {
-    // 20 ms, and what a full queue of a busy machine may add to the least that was seen.
-    CoopConfig::default().ideal_cwnd(DataRate::from_mbps(10), Span::from_ms(20), terminals, terminals)
-}
-
-fn window(upload: &Upload) -> (u32, u32) {
-    let info = tcp_info(upload.socket.as_raw_fd()).unwrap();
-    (info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh)
-}
-
-/// Waits until the window, which was larger, is at most `most`.
-fn wait_for_cap(upload: &Upload, most: u32) {
-    let begin = monotonic();
-    let mut largest = 0;
-    while largest <= 2 * most || window(upload).0 > most {
-        largest = largest.max(window(upload).0);
-        assert!(monotonic().since(begin) < Span::from_secs(20), "no cap after 20 s: {:?}", window(upload));
-        thread::sleep(Duration::from_millis(20));
-    }
+    daemon_with(bed, &common::coop::HALF).0
 }
 
 #[test]
@@ -170,6 +126,7 @@ fn a_hostile_announcer_caps_nobody_below_the_fair_share() {
     let hostile = bed.b.run(|| {
         let socket = UdpSocket::bind("10.9.0.2:0").unwrap();
         socket.set_broadcast(true).unwrap();
+        socket.set_ttl(255).unwrap();
         socket
     });
     let mut least = u32::MAX;
@@ -217,7 +174,7 @@ fn stop_mode_starves_nobody_on_a_short_path() {
     if let Ok(stop_cap) = &stop_cap {
         options.extend(["--set", stop_cap]);
     }
-    let mut daemon = daemon_with(&bed, &options);
+    let mut daemon = daemon_with(&bed, &options).0;
     let upload = [Upload::new(&bed, Some("cubic"), |_| {})];
     let seconds: Vec<f64> = (0..20).map(|_| rates(&upload, Duration::from_secs(1))[0]).collect();
     daemon.kill().unwrap();
