@@ -168,7 +168,7 @@ rights: CAP_BPF and CAP_PERFMON; without them sock_diag
 exit codes: 0 ended as asked, 1 the tables cannot be written, 2 bad input
 ";
 
-const PROBE_HELP: &str = "usage: airtcp host probe receive [--once] [--udp-port PORT]
+const PROBE_HELP: &str = "usage: airtcp host probe receive [--once] [--from PREFIX]... [--udp-port PORT]
        airtcp host probe send HOST [--trains N] [--count N] [--gap TIME] [--bytes N] [--pause TIME] [--json] [--udp-port PORT]
 
 Measures how many packets the buffer of an access point holds. `receive` runs behind it, `send` on the wire before it.
@@ -183,7 +183,9 @@ options:
   --bytes N       payload of each, 16 to 65000; default: 1472
   --pause TIME    after a train; default: 1s
   --json          one JSON object
-  --once          receive: end after one sender
+  --once          receive: end when one sender has all its logs
+  --from PREFIX   receive: only senders of this network, as 192.0.2.0/24; repeatable; default: all. Eight are served at a time, one of a
+                  network of IPv6 with 64 bits or an address of IPv4; who is silent for ten seconds gives its place to another
   --udp-port PORT of TCP and UDP; default: 24688
 
 examples:
@@ -531,8 +533,17 @@ fn probe(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("receive") => {
             let once = args.switch("once");
+            let mut from = Vec::new();
+            for text in args.options("from")? {
+                let rule = airtcp_host::av::Rule::of_prefix(&text).ok().filter(|rule| rule.target.is_none());
+                from.push(
+                    rule.and_then(|rule| rule.prefix)
+                        .ok_or_else(|| format!("--from {text}: must be a network, as 192.0.2.0/24 or 2001:db8::/32"))?,
+                );
+            }
             args.end()?;
-            probe::receive(port, once, |text| eprintln!("airtcp host probe: {text}")).map_err(Fault::Host)?;
+            let order = probe::receiver::Order { port, once, from };
+            probe::receiver::receive(&order, |text| eprintln!("airtcp host probe: {text}")).map_err(Fault::Host)?;
         }
         Some("send") => {
             let host = args.word().ok_or("probe send: the receiver's HOST is missing".to_owned())?;

@@ -72,7 +72,8 @@ impl Rule {
     }
 }
 
-fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
+/// Lies in a network.
+pub(crate) fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
     let bits = |ip: IpAddr| match ip {
         IpAddr::V4(v4) => u128::from(v4.to_bits()) << 96,
         IpAddr::V6(v6) => v6.to_bits(),
