@@ -442,3 +442,25 @@ pub fn thread_id() -> i32 {
     // SAFETY: no pointers.
     unsafe { libc::gettid() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes may send each other messages of NETLINK_USERSOCK, of other kinds with CAP_NET_ADMIN.
+    #[test]
+    fn netlink_messages_of_processes_are_left_out() {
+        let (own, other) = (netlink(libc::NETLINK_USERSOCK, 0).unwrap(), netlink(libc::NETLINK_USERSOCK, 0).unwrap());
+        // SAFETY: all-zero is valid.
+        let mut at: libc::sockaddr_nl = unsafe { zeroed() };
+        let mut bytes = length::<libc::sockaddr_nl>();
+        // SAFETY: the address has the length given.
+        checked(unsafe { libc::getsockname(own.as_raw_fd(), (&raw mut at).cast(), &raw mut bytes) }).unwrap();
+        // SAFETY: as above.
+        checked(unsafe { libc::connect(other.as_raw_fd(), (&raw const at).cast(), bytes) }).unwrap();
+        send(other.as_raw_fd(), &[0; 16]).unwrap();
+        assert_eq!(readable(&[own.as_raw_fd()], Duration::from_secs(5)).unwrap(), [true], "it has come");
+        let error = receive(own.as_raw_fd(), &mut [0; 64]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+}

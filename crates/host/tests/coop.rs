@@ -174,22 +174,25 @@ fn stop_mode_starves_nobody_on_a_short_path() {
         options.extend(["--set", stop_cap]);
     }
     // Where the daemon sees no short round trip before the queue, there is no cap, and nothing is shown.
-    for _ in 0..10 {
+    for _ in 0..20 {
         let bed = Bed::new(short);
         let (mut daemon, said) = daemon_with(&bed, &options);
         let upload = [Upload::new(&bed, Some("cubic"), |_| {})];
-        let seconds: Vec<f64> = (0..12).map(|_| rates(&upload, Duration::from_secs(1))[0]).collect();
+        let mut seconds = Vec::new();
+        let is_capped = || said.lock().unwrap().iter().any(|line| line.contains("1 of 1 connections capped"));
+        while seconds.len() < 12 && (seconds.len() < 2 || is_capped()) {
+            seconds.push(rates(&upload, Duration::from_secs(1))[0]);
+        }
         daemon.kill().unwrap();
         daemon.wait().unwrap();
-        let is_capped = said.lock().unwrap().iter().any(|line| line.contains("1 of 1 connections capped"));
-        let least = seconds[1..].iter().copied().fold(f64::INFINITY, f64::min);
-        println!("0.1 ms and 9.6 Mbit/s, capped: {is_capped}; each second: {seconds:.1?}; {least:.1} at least");
-        if is_capped {
+        if is_capped() {
+            let least = seconds[1..].iter().copied().fold(f64::INFINITY, f64::min);
+            println!("0.1 ms and 9.6 Mbit/s, each second: {seconds:.1?}; {least:.1} at least");
             assert!(least >= 2.4, "{least:.1} Mbit/s in a second, a quarter of the line's rate was expected");
             return;
         }
     }
-    panic!("in ten runs there was no cap");
+    panic!("in twenty runs there was no cap");
 }
 
 /// Each daemon has wrappers of its own: two namespaces of one kernel have one each. One that begins anew takes over what a killed one left.

@@ -189,18 +189,8 @@ fn a_neighbour_with_a_hundred_addresses_is_one_terminal() {
     // The same with a forged address on the link for each.
     let forged = least(&|sequence| {
         bed.b.run(move || {
-            let packets = socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
-            // SAFETY: all-zero is valid.
-            let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-            to.sll_family = libc::AF_PACKET as u16;
-            to.sll_ifindex = sys::interface_index("air0").unwrap() as i32;
-            // SAFETY: the address has the length given.
-            let bound = unsafe {
-                libc::bind(packets.as_raw_fd(), (&raw const to).cast(), size_of::<libc::sockaddr_ll>() as u32)
-            };
-            assert_eq!(bound, 0, "{}", io::Error::last_os_error());
-            let mut out = File::from(packets);
-            for n in 1..=100u8 {
+            let mut out = frames();
+            for n in 1..=100 {
                 out.write_all(&frame(n, &announcement(u64::from(n), sequence))).unwrap();
             }
         });
@@ -227,7 +217,7 @@ fn frame(n: u8, payload: &[u8]) -> Vec<u8> {
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
     let mut all = vec![0xff; 6];
-    all.extend([2, 0, 0, 0, 9, n, 8, 0]);
+    all.extend([2, 0, 0, high, middle, low, 8, 0]);
     all.extend(ip);
     all.extend(9999u16.to_be_bytes());
     all.extend(PORT.to_be_bytes());

@@ -11,7 +11,7 @@ use std::time::Duration;
 use airtcp_core::units::{Span, Time};
 
 use super::{GREETING, HEAD, LINE_BYTES, MOST_DATAGRAMS, MOST_TRAINS};
-use crate::proxy::rules::is_within;
+use crate::proxy::rules::{client, is_within};
 use crate::sys;
 
 /// Senders at a time; the log of each is a few MB at most.
@@ -37,14 +37,6 @@ pub(super) fn greeting(line: &str) -> Option<(u64, u32, u32)> {
 
 fn wrong(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.to_owned())
-}
-
-/// Whoever has an address of IPv6 has its whole network of 64 bits.
-fn network(ip: IpAddr) -> (bool, u128) {
-    match ip.to_canonical() {
-        IpAddr::V4(v4) => (true, v4.to_bits().into()),
-        IpAddr::V6(v6) => (false, v6.to_bits() >> 64),
-    }
 }
 
 /// What a greeting has asked for.
@@ -251,7 +243,7 @@ fn admit(
         let _ = control.set_nonblocking(true).and_then(|()| control.write_all(b"busy\n"));
         Err(why.to_owned())
     };
-    if sessions.iter().any(|session| network(session.peer.ip()) == network(ip)) {
+    if sessions.iter().any(|session| client(session.peer.ip()) == client(ip)) {
         return busy("has a session already");
     }
     if sessions.len() >= MOST_SESSIONS {

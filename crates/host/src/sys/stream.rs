@@ -197,9 +197,12 @@ pub fn set_mark(fd: RawFd, mark: u32) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_MARK, libc::c_int::from_ne_bytes(mark.to_ne_bytes()))
 }
 
-/// What a relay wants of a connection: no waiting for full segments, and an end for peers that are gone.
+/// What a relay wants of a connection: no waiting for full segments, and an end within two minutes for peers that are gone.
 pub fn prepare_relay(fd: RawFd) -> io::Result<()> {
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    for (option, value) in [(libc::TCP_KEEPIDLE, 60), (libc::TCP_KEEPINTVL, 15), (libc::TCP_KEEPCNT, 4)] {
+        set_option(fd, libc::IPPROTO_TCP, option, value)?;
+    }
     set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
 }
 
