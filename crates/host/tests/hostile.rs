@@ -209,10 +209,79 @@ fn a_neighbour_with_a_hundred_addresses_is_one_terminal() {
     assert_eq!(forged, FLOOR, "many terminals, as far as anybody can tell");
 }
 
-/// A broadcast of the neighbour with the link address that ends in `n`.
-fn frame(n: u8, payload: &[u8]) -> Vec<u8> {
-    let mut ip =
-        vec![0x45, 0, 0, (28 + payload.len()) as u8, 0, 0, 0, 0, 255, 17, 0, 0, 10, 9, 0, n, 255, 255, 255, 255];
+/// Frames of any content leave by this on air0.
+fn frames() -> File {
+    let packets = socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
+    // SAFETY: all-zero is valid.
+    let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    to.sll_family = libc::AF_PACKET as u16;
+    to.sll_ifindex = sys::interface_index("air0").unwrap() as i32;
+    // SAFETY: the address has the length given.
+    let bound =
+        unsafe { libc::bind(packets.as_raw_fd(), (&raw const to).cast(), size_of::<libc::sockaddr_ll>() as u32) };
+    assert_eq!(bound, 0, "{}", io::Error::last_os_error());
+    File::from(packets)
+}
+
+/// Each from another address and in another name, a quarter of them damaged.
+#[test]
+fn a_flood_of_forged_announcements_leaves_the_daemon_at_work() {
+    const FORGED: u32 = 120_000;
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let bed = Bed::with_ethernet(LONG);
+    let (mut daemon, _) = daemon_with(&bed, &HALF);
+    let upload = Upload::new(&bed, Some("cubic"), |_| {});
+    wait_for_cap(&upload, 2 * segments_of(1));
+    let begin = monotonic();
+    bed.b.run(move || {
+        let mut out = frames();
+        for n in 0..FORGED {
+            let mut payload = announcement(u64::from(n) + 1, n).to_vec();
+            if n % 4 == 0 {
+                payload[n as usize / 4 % 24] ^= 1 << (n / 96 % 8);
+            }
+            if let Err(e) = out.write_all(&frame(n, &payload)) {
+                // The device's queue is full.
+                assert_eq!(e.raw_os_error(), Some(libc::ENOBUFS));
+            }
+            if n % 100 == 0 {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+    });
+    let took = monotonic().since(begin);
+    let mut least = u32::MAX;
+    for _ in 0..10 {
+        thread::sleep(Duration::from_millis(50));
+        least = least.min(window(&upload).0);
+    }
+    let is_alive = daemon.try_wait().unwrap().is_none();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
+    let peak_kb = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().trim_end_matches(" kB");
+    let peak_kb: u32 = peak_kb.parse().unwrap();
+    // Once they are forgotten, the terminal has its whole share again.
+    thread::sleep(Duration::from_secs(6));
+    let after = window(&upload).0;
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    println!(
+        "{FORGED} forged announcements in {took}: the window is {least} at least, {after} later; {peak_kb} kB at most"
+    );
+    assert!(is_alive, "the daemon has ended");
+    assert!(least >= FLOOR && after > segments_of(2) + 3, "{least}, then {after}");
+    // The unit's bound is 64 MB.
+    assert!(peak_kb < 48 << 10, "{peak_kb} kB");
+}
+
+/// A broadcast of the neighbour whose addresses end in `n`.
+fn frame(n: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, high, middle, low] = n.to_be_bytes();
+    let length = (28 + payload.len()) as u8;
+    let mut ip = vec![0x45, 0, 0, length, 0, 0, 0, 0, 255, 17, 0, 0, 10, high | 128, middle, low, 255, 255, 255, 255];
     let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
