@@ -214,6 +214,8 @@ def measured(daemon: Json | None, seed: int, folder: Path) -> Json:
 def coop(daemon: Json) -> str:
     """The daemon's command. It ends when the network does."""
     words = [hosts.binary(), "coop", "--interface", "wlan0", "--bw-max", daemon["bw_max"]]
+    # What a real host has otherwise than the simulated daemons beside it.
+    words += ["--set", "stop_cap=1", "--set", "min_cap=2"]
     for key, value in daemon.items():
         words += [] if key == "bw_max" else ["--set", f"{key}={json.dumps(value)}"]
     return f"exec timeout {LAST_S + 1} {shlex.join(words)}"

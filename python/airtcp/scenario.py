@@ -462,8 +462,14 @@ class CoopConfig(Part):
     """
 
     stop_at: float | None = None
-    """The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above
-    1. Default: 5.0.
+    """The window becomes `stop_cap` when RTT / least RTT reaches this although the cap is in force. 5.0 (the
+    source). Above 1. Default: 5.0.
+    """
+
+    stop_cap: int | None = None
+    """The window of stop mode, segments. 1 (the source). A receiver that delays ACKs answers a single segment up to
+    40 ms late (Linux). On a path of 0.1 ms that starves the connection; with 2 it answers at once. `airtcp host
+    coop` has 2. At least 1. Default: 1.
     """
 
     stop_exit: float | None = None
@@ -477,8 +483,8 @@ class CoopConfig(Part):
     """
 
     stop_max: Span | None = None
-    """Longest stop mode. With a window of 1 there are few RTT samples, so their absence must not prolong it. Above
-    zero. Default: `3s`.
+    """Longest stop mode. With a window of 1 or 2 there are few RTT samples, so their absence must not prolong it.
+    Above zero. Default: `3s`.
     """
 
 

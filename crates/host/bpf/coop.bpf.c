@@ -184,3 +184,59 @@ SEC("iter/tcp") int pass(struct bpf_iter__tcp *ctx)
 	seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }
+
+/* An announcement, and who sent it: an address that it may choose, and the address of its radio or network card. */
+struct heard {
+	u64 bytes;
+	u64 family;
+	u8 from[16];
+	u8 link[8];
+	u8 payload[32];
+};
+
+struct {
+	UINT(type, MAP_RINGBUF);
+	UINT(max_entries, 1 << 16);
+} announcements SEC(".maps");
+
+enum { UDP_HEAD = 8, PLAIN = 24, WITH_SCOPE = 32, MOST_HOPS = 255 };
+
+/* The filter of the sockets that hear announcements. It hands them over with the sender's address on the link, which a socket does not
+ * tell, and keeps nothing for the socket. A packet that came over a router has fewer hops left than 255. */
+SEC("socket") int hear(struct __sk_buff *skb)
+{
+	u8 head[8];
+	u32 magic, bytes = skb->len - UDP_HEAD;
+
+	if (bytes != PLAIN && bytes != WITH_SCOPE)
+		return 0;
+	if (packet_load(skb, UDP_HEAD, &magic, sizeof(magic)) || magic != __builtin_bswap32(0x6143574e))
+		return 0;
+	if (packet_load_from(skb, 0, head, sizeof(head), HEAD_OF_NETWORK))
+		return 0;
+	int v6 = head[0] >> 4 == 6;
+	u8 hops = head[7];
+
+	if (!v6 && packet_load_from(skb, 8, &hops, 1, HEAD_OF_NETWORK))
+		return 0;
+	if (hops != MOST_HOPS)
+		return 0;
+	struct heard *h = ring_reserve(&announcements, sizeof(*h), 0);
+
+	if (!h)
+		return 0;
+	__builtin_memset(h, 0, sizeof(*h));
+	h->bytes = bytes;
+	h->family = v6 ? INET6 : INET;
+	long wrong = v6 ? packet_load_from(skb, 8, h->from, 16, HEAD_OF_NETWORK)
+			: packet_load_from(skb, 12, h->from, 4, HEAD_OF_NETWORK);
+
+	wrong |= packet_load_from(skb, 6, h->link, 6, HEAD_OF_LINK);
+	wrong |= bytes == PLAIN ? packet_load(skb, UDP_HEAD, h->payload, PLAIN)
+				: packet_load(skb, UDP_HEAD, h->payload, WITH_SCOPE);
+	if (wrong)
+		ring_discard(h, 0);
+	else
+		ring_submit(h, 0);
+	return 0;
+}

@@ -21,14 +21,17 @@ enum { F_NO_PREALLOC = 1, F_CREATE = 1 };
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_delete)(void *map, const void *key) = (void *)3;
 static u64 (*ktime_ns)(void) = (void *)5;
+static long (*packet_load)(const void *skb, u32 at, void *to, u32 bytes) = (void *)26;
 static u64 (*socket_cookie)(void *ctx) = (void *)46;
 static long (*set_option)(void *socket, int level, int option, void *value, int bytes) = (void *)49;
 static long (*get_option)(void *socket, int level, int option, void *value, int bytes) = (void *)57;
+static long (*packet_load_from)(const void *skb, u32 at, void *to, u32 bytes, u32 head) = (void *)68;
 static void *(*storage)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static long (*read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
 static long (*seq_write)(void *seq, const void *data, u32 bytes) = (void *)127;
 static void *(*ring_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
 static void (*ring_submit)(void *data, u64 flags) = (void *)132;
+static void (*ring_discard)(void *data, u64 flags) = (void *)133;
 static void *(*to_tcp_sock)(void *sk) = (void *)137;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -183,6 +186,12 @@ struct bpf_sock_ops {
 	struct bpf_sock *sk;
 };
 
+/* A packet as the filter of a socket sees it; this is its beginning. */
+struct __sk_buff {
+	u32 len;
+};
+
+enum { HEAD_OF_LINK = 0, HEAD_OF_NETWORK = 1 };
 enum { OP_CONNECT = 3, OP_ACCEPTED = 5 };
 enum { INET = 2, INET6 = 10 };
 enum { ESTABLISHED = 1 };
@@ -225,4 +234,16 @@ INLINE u32 interface_of(struct tcp_sock *tp)
 	struct net_device *dev = dst->dev;
 
 	return dev ? dev->ifindex : 0;
+}
+
+/* It sends by IPv6, and not by IPv4 on a socket of IPv6. */
+INLINE int is_v6(struct tcp_sock *tp)
+{
+	const struct sock_common *common = &tp->inet_conn.icsk_inet.sk.__sk_common;
+
+	if (common->skc_family != INET6)
+		return 0;
+	const u32 *far = common->skc_v6_daddr.in6_u.u6_addr32;
+
+	return far[0] || far[1] || far[2] != __builtin_bswap32(0xffff);
 }

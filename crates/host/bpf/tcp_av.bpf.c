@@ -66,10 +66,10 @@ struct {
 	TYPE(value, struct rule);
 } rules SEC(".maps");
 
-/* How often the path of an interface has changed; at 0 that of all. */
+/* How often the path of an interface has changed; at 0 that of all. Then that of its connections of IPv4 alone, and of IPv6. */
 struct {
 	UINT(type, MAP_ARRAY);
-	UINT(max_entries, INTERFACES);
+	UINT(max_entries, 3 * INTERFACES);
 	TYPE(key, u32);
 	TYPE(value, u64);
 } paths SEC(".maps");
@@ -119,9 +119,13 @@ INLINE u64 path_of(struct tcp_sock *tp, u64 before)
 		return before;
 	if (at < INTERFACES) {
 		u64 *own = map_lookup(&paths, &at);
+		u32 family = at + (is_v6(tp) ? 2 : 1) * INTERFACES;
+		u64 *of_family = map_lookup(&paths, &family);
 
 		if (own)
 			changes += *own;
+		if (of_family)
+			changes += *of_family;
 	}
 	return (u64)at << 32 | (u32)changes;
 }

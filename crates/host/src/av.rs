@@ -11,11 +11,16 @@ use airtcp_core::units::Span;
 
 #[cfg(feature = "bpf")]
 use crate::load::Refusal;
+#[cfg(feature = "bpf")]
+use crate::paths::change::{Change, Family, Whose};
 
 /// Name of the control, for `TCP_CONGESTION`.
 pub const CONTROL: &str = "airtcp_av";
 /// Rules that the kernel's side holds.
 pub const MOST_RULES: usize = 64;
+/// Interfaces whose paths the kernel's side tells apart.
+#[cfg(feature = "bpf")]
+const INTERFACES: u32 = 4096;
 /// How long the law acts without a sign of life of this process.
 pub const LEASE: Duration = Duration::from_secs(2);
 
@@ -262,9 +267,14 @@ impl Av {
         crate::load::put(&self.settings, &0u32.to_ne_bytes(), &words)
     }
 
-    /// The path of `interface` has changed; 0: of all.
-    pub fn path_changed(&self, interface: u32) -> Result<(), Refusal> {
-        let key = if interface < 4096 { interface } else { 0 }.to_ne_bytes();
+    /// The path has changed. Of those that lost their source the law forgets all of that version of IP.
+    pub fn path_changed(&self, change: Change) -> Result<(), Refusal> {
+        let family = match change.whose {
+            Whose::All => 0,
+            Whose::Family(family) => 1 + family as u32,
+            Whose::Source(source) => 1 + Family::of(source) as u32,
+        };
+        let key = if change.interface < INTERFACES { family * INTERFACES + change.interface } else { 0 }.to_ne_bytes();
         let now = crate::load::get(&self.paths, &key)?.and_then(|words| words.first().copied()).unwrap_or(0);
         crate::load::put(&self.paths, &key, &[now.wrapping_add(1)])
     }
@@ -295,9 +305,9 @@ pub fn run(order: &Order, has_ended: impl Fn() -> bool, mut tell: impl FnMut(&st
         crate::sys::readable(&watch.fds(), wait).map_err(|e| Refusal(format!("cannot wait: {e}")))?;
         let now = crate::sys::monotonic();
         watch.read(now);
-        for interface in watch.due(now) {
-            av.path_changed(interface)?;
-            tell(&format!("interface {interface}: the path has changed"));
+        for change in watch.due(now, crate::paths::uses) {
+            av.path_changed(change)?;
+            tell(&format!("interface {}: the path has changed", change.interface));
         }
         av.renew()?;
     }

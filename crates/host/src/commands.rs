@@ -41,7 +41,8 @@ const AV_HELP: &str = "usage: airtcp host av --target RATE [--base reno|cubic] [
 Registers the congestion control `airtcp_av` and holds it until the command ends. It holds the target rate after losses and timeouts.
 Connections get it in one of three ways. A program asks for it by TCP_CONGESTION. Or it runs in the control group, unchanged.
 Or one of its ends has the port, or the other end is within the prefix. Only connections that begin later are taken.
-When the path changes, by a route, an address or a carrier, the least round-trip time is measured anew.
+When the path changes, the least round-trip time is measured anew. That is another access point, a carrier that returns, another next
+hop of the default route, or an address that is gone while connections have it. It happens once in 10 s at most.
 When the command ends, also by kill -9, connections go on as plain Reno, or CUBIC, within two seconds.
 
 options:
@@ -67,12 +68,14 @@ const COOP_HELP: &str = "usage: airtcp host coop --interface NAME [--bw-max RATE
 Runs the cooperative daemon of the study coop-cwnd on a terminal. Daemons on one access point count each other by UDP announcements.
 When a connection's round trip shows a long queue, its window is capped to the terminal's share. Connections on CUBIC, Reno and BBR can be capped.
 A cap is a lease of half a second, which the kernel lets run out. So after kill -9 the rate before is back, and the threshold is untouched.
-Announcements are not authenticated. One address counts as one terminal, and no cap is below the share of the terminals counted.
+Announcements are not authenticated. One neighbour on the link counts as one terminal, whatever addresses it has. No cap is below the
+share of the terminals counted, and none below four segments. Who forges addresses of the link can bring caps down to these four.
 
 options:
   --interface NAME     interface of the access point, as wlan0; announcements stay on it, and only its connections are capped
   --bw-max RATE|learn  best throughput of this access point, or learn it from announcements; default: learn
-  --set KEY=VALUE      a parameter of the daemon as scenarios have it, as --set 'rtt_in_cap=\"min\"'; repeatable (docs/scenario.md)
+  --set KEY=VALUE      a parameter of the daemon as scenarios have it, as --set 'rtt_in_cap=\"min\"'; repeatable (docs/scenario.md).
+                       Beside the study's defaults there are stop_cap=2, since receivers delay ACKs, and min_cap=4
   --udp-port PORT      port of announcements; default: 24687
 
 examples:
@@ -165,7 +168,7 @@ rights: CAP_BPF and CAP_PERFMON; without them sock_diag
 exit codes: 0 ended as asked, 1 the tables cannot be written, 2 bad input
 ";
 
-const PROBE_HELP: &str = "usage: airtcp host probe receive [--once] [--udp-port PORT]
+const PROBE_HELP: &str = "usage: airtcp host probe receive [--once] [--from PREFIX]... [--udp-port PORT]
        airtcp host probe send HOST [--trains N] [--count N] [--gap TIME] [--bytes N] [--pause TIME] [--json] [--udp-port PORT]
 
 Measures how many packets the buffer of an access point holds. `receive` runs behind it, `send` on the wire before it.
@@ -180,7 +183,9 @@ options:
   --bytes N       payload of each, 16 to 65000; default: 1472
   --pause TIME    after a train; default: 1s
   --json          one JSON object
-  --once          receive: end after one sender
+  --once          receive: end when one sender has all its logs
+  --from PREFIX   receive: only senders of this network, as 192.0.2.0/24; repeatable; default: all. Eight are served at a time, one of a
+                  network of IPv6 with 64 bits or an address of IPv4; who is silent for ten seconds gives its place to another
   --udp-port PORT of TCP and UDP; default: 24688
 
 examples:
@@ -355,9 +360,14 @@ fn coop(mut args: Args) -> Outcome {
     let interface = args.option("interface")?.ok_or("--interface NAME is missing, as --interface wlan0".to_owned())?;
     let bw_max = args.option("bw-max")?.unwrap_or_else(|| "learn".to_owned());
     let mut document = format!("bw_max = {bw_max:?}\n");
+    let mut defaults = airtcp_host::coop::DEFAULTS.to_vec();
     for text in args.options("set")? {
         let (key, value) =
             text.split_once('=').ok_or_else(|| format!("--set {text}: must be KEY=VALUE, as stop_at=5.0"))?;
+        document += &format!("{key} = {value}\n");
+        defaults.retain(|(name, _)| *name != key.trim());
+    }
+    for (key, value) in defaults {
         document += &format!("{key} = {value}\n");
     }
     let port = args.read("udp-port", number(1, 65_535))?.unwrap_or(airtcp_host::coop::PORT);
@@ -523,8 +533,17 @@ fn probe(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("receive") => {
             let once = args.switch("once");
+            let mut from = Vec::new();
+            for text in args.options("from")? {
+                let rule = airtcp_host::av::Rule::of_prefix(&text).ok().filter(|rule| rule.target.is_none());
+                from.push(
+                    rule.and_then(|rule| rule.prefix)
+                        .ok_or_else(|| format!("--from {text}: must be a network, as 192.0.2.0/24 or 2001:db8::/32"))?,
+                );
+            }
             args.end()?;
-            probe::receive(port, once, |text| eprintln!("airtcp host probe: {text}")).map_err(Fault::Host)?;
+            let order = probe::receiver::Order { port, once, from };
+            probe::receiver::receive(&order, |text| eprintln!("airtcp host probe: {text}")).map_err(Fault::Host)?;
         }
         Some("send") => {
             let host = args.word().ok_or("probe send: the receiver's HOST is missing".to_owned())?;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use airtcp_core::coop::{ANNOUNCEMENT_BYTES, Announcement, TerminalId};
@@ -15,47 +15,19 @@ use airtcp_core::units::{Span, Time};
 use crate::paths::wifi::Bssid;
 use crate::sys;
 
+pub mod sources;
+
 /// UDP port of announcements.
 pub const PORT: u16 = 24_687;
+/// Hops that an announcement has left: the most, so that none came over a router.
+const HOPS: i32 = 255;
+/// Parameters of which a real host has another default than the study, and why.
+///
+/// - `stop_cap`: a real receiver delays the ACK of a single segment by up to 40 ms.
+/// - `min_cap`: the least window with three duplicate ACKs after a loss. Forged announcements bring no cap below it.
+pub const DEFAULTS: [(&str, u32); 2] = [("stop_cap", 2), ("min_cap", 4)];
 /// How long a cap lasts without being renewed.
 pub const LEASE: Duration = Duration::from_millis(500);
-
-/// Whose announcements count: one terminal per source address, and none in the name of another's.
-///
-/// Announcements are not authenticated. This bounds what one host can claim: it counts as one terminal, however many names it has.
-#[derive(Debug, Default)]
-pub struct Sources {
-    known: BTreeMap<IpAddr, (TerminalId, Time)>,
-    expire_after: Span,
-    most: usize,
-}
-
-impl Sources {
-    /// A source is forgotten when it was not heard for `expire_after`; at most `most` are remembered.
-    pub fn new(expire_after: Span, most: usize) -> Sources {
-        Sources { known: BTreeMap::new(), expire_after, most }
-    }
-
-    /// An announcement of `id` came from `source`; may it count?
-    pub fn admit(&mut self, now: Time, source: IpAddr, id: TerminalId) -> bool {
-        let expire_after = self.expire_after;
-        self.known.retain(|_, (_, heard)| now.since(*heard) < expire_after);
-        if let Some((known, heard)) = self.known.get_mut(&source) {
-            if *known != id {
-                return false;
-            }
-            *heard = now;
-            return true;
-        }
-        // A host with addresses of both families has one name.
-        let same = self.known.iter().filter(|(_, (known, _))| *known == id);
-        if same.clone().any(|(other, _)| other.is_ipv4() == source.is_ipv4()) || self.known.len() >= self.most {
-            return false;
-        }
-        self.known.insert(source, (id, now));
-        true
-    }
-}
 
 /// What follows an announcement where the access point is known: these two bytes, and its BSSID.
 const SCOPE: [u8; 2] = *b"AP";
@@ -172,10 +144,16 @@ impl Radio {
                 if e.kind() == io::ErrorKind::AddrInUse { "; another daemon runs on this interface" } else { "" };
             format!("{}{hint}", fault("bind", &e))
         })?);
-        v4.set_broadcast(true).and_then(|()| v4.set_nonblocking(true)).map_err(|e| fault("broadcast", &e))?;
+        // Whoever hears it knows by this that no router was on its way.
+        let hops = |fd, level, option| sys::set_option(fd, level, option, HOPS);
+        v4.set_broadcast(true)
+            .and_then(|()| v4.set_nonblocking(true))
+            .and_then(|()| hops(v4.as_raw_fd(), libc::IPPROTO_IP, libc::IP_TTL))
+            .map_err(|e| fault("broadcast", &e))?;
         let v6 = sys::udp_at(Some(name), true, port).ok().map(UdpSocket::from).filter(|v6| {
             v6.join_multicast_v6(&Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), interface).is_ok()
                 && v6.set_nonblocking(true).is_ok()
+                && hops(v6.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS).is_ok()
         });
         Ok(Radio { v4, v6, interface, port })
     }
@@ -191,19 +169,14 @@ impl Radio {
         sent
     }
 
-    /// The next datagram that waits, and from where.
-    pub fn next(&self, buffer: &mut [u8]) -> Option<(usize, IpAddr)> {
+    /// From now on the filter `program` takes what comes in, and the sockets have nothing.
+    pub fn hear_by(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        let mut old = [0; 64];
         for socket in [Some(&self.v4), self.v6.as_ref()].into_iter().flatten() {
-            if let Ok((bytes, from)) = socket.recv_from(buffer) {
-                return Some((bytes, from.ip()));
-            }
+            sys::attach_filter(socket.as_raw_fd(), program)?;
+            while socket.recv_from(&mut old).is_ok() {}
         }
-        None
-    }
-
-    /// Readable when a datagram waits.
-    pub fn fds(&self) -> Vec<i32> {
-        [Some(&self.v4), self.v6.as_ref()].into_iter().flatten().map(AsRawFd::as_raw_fd).collect()
+        Ok(())
     }
 
     /// Number of the interface.
@@ -219,6 +192,8 @@ pub struct Reading {
     pub cookie: u64,
     /// Interface that it sends on.
     pub interface: u32,
+    /// Its own address; one of IPv4 as such.
+    pub near: IpAddr,
     /// Acknowledged since it began, bytes.
     pub acked_bytes: u64,
     /// Written and not acknowledged, bytes.
@@ -240,6 +215,18 @@ pub struct Reading {
 /// Bytes of a reading.
 pub const READING_BYTES: usize = 18 * 8;
 
+/// An address of two words as the kernel has them; of IPv4 in the second.
+fn near(family: u64, high: u64, low: u64) -> IpAddr {
+    if family == 2 {
+        let bits = u32::try_from(low).unwrap_or(0);
+        return Ipv4Addr::from(bits.to_ne_bytes()).into();
+    }
+    let mut octets = [0; 16];
+    octets[..8].copy_from_slice(&high.to_ne_bytes());
+    octets[8..].copy_from_slice(&low.to_ne_bytes());
+    IpAddr::from(octets).to_canonical()
+}
+
 impl Reading {
     /// Of the bytes that the kernel's side writes.
     pub fn read(bytes: &[u8]) -> Option<Reading> {
@@ -249,6 +236,7 @@ impl Reading {
         Some(Reading {
             cookie: w[0],
             interface: u32::try_from(w[1]).unwrap_or(0),
+            near: near(w[11], w[12], w[13]),
             acked_bytes: w[2],
             outstanding_bytes: w[3],
             cwnd: w[4],
@@ -301,17 +289,22 @@ pub use kernel::{Kernel, Order, run};
 
 #[cfg(feature = "bpf")]
 mod kernel {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
     use std::io::Read;
+    use std::os::fd::AsFd;
 
     use airtcp_core::coop::{Announcement, BwMax, CoopConfig, Daemon, FlowId, FlowSample};
     use airtcp_core::rng::{Purpose, Stream};
-    use libbpf_rs::{Iter, Link, MapCore, MapHandle};
+    use libbpf_rs::{Iter, Link, MapCore, MapHandle, RingBufferBuilder};
 
+    use super::sources::{Heard, Neighbour, Sources};
     use super::{
-        BTreeMap, Claims, Duration, LEASE, Names, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time,
+        BTreeMap, Claims, Duration, IpAddr, LEASE, Names, READING_BYTES, Radio, Reading, Span, TerminalId, Time,
         neighbours, scope, shares, silence, sys, with_scope,
     };
     use crate::load::{Loaded, NAME_BYTES, Refusal, load_named, objects, put};
+    use crate::paths::change::{Change, Whose};
     use crate::rights::{BBR, Capability, STRUCT_OPS};
     use crate::sys::monotonic as now;
 
@@ -324,7 +317,7 @@ mod kernel {
         _controls: [Link; 2],
         /// BBR's own object, where the kernel has BBR.
         bbr: Result<(Link, Loaded), Refusal>,
-        _loaded: Loaded,
+        loaded: Loaded,
     }
 
     impl Kernel {
@@ -359,13 +352,24 @@ mod kernel {
                 names,
                 _controls: controls,
                 bbr,
-                _loaded: loaded,
+                loaded,
             })
         }
 
         /// Connections on BBR can be capped.
         pub fn has_bbr(&self) -> bool {
             self.bbr.is_ok()
+        }
+
+        /// Ring of what is heard.
+        pub fn announcements(&self) -> Result<MapHandle, Refusal> {
+            self.loaded.map("announcements")
+        }
+
+        /// What comes in on the sockets goes to the ring.
+        pub fn hear(&self, radio: &Radio) -> Result<(), Refusal> {
+            let program = self.loaded.program("hear")?;
+            radio.hear_by(program.as_fd()).map_err(|e| Refusal(format!("coop: cannot filter announcements: {e}")))
         }
 
         /// Goes over all connections of this namespace: carries out commands, and reads.
@@ -421,9 +425,21 @@ mod kernel {
         let mut caps = Vec::new();
         let mut capped: BTreeMap<u64, u64> = BTreeMap::new();
         let mut left_alone: BTreeMap<String, ()> = BTreeMap::new();
+        let mut connections: Vec<(FlowId, IpAddr)> = Vec::new();
         let (mut announced, mut is_alone_told, mut heard) = (0u32, false, false);
-        let mut buffer = [0; 2048];
-        let mut fds = radio.fds();
+        let waiting = RefCell::new(VecDeque::new());
+        let map = kernel.announcements()?;
+        let mut ring = RingBufferBuilder::new();
+        let no_ring = |e: libbpf_rs::Error| Refusal(format!("coop: cannot hear announcements: {e}"));
+        ring.add(&map, |bytes| {
+            waiting.borrow_mut().extend(Heard::read(bytes));
+            0
+        })
+        .map_err(no_ring)?;
+        let ring = ring.build().map_err(no_ring)?;
+        kernel.hear(&radio)?;
+        let has_links = sys::has_link_addresses(&order.interface);
+        let mut fds = vec![ring.epoll_fd()];
         fds.extend(watch.fds());
         let mut own = Own::read(&watch, order, radio.interface());
         tell(&format!("terminal {:016x} on {}, UDP port {}", id.get(), order.interface, order.port));
@@ -438,13 +454,15 @@ mod kernel {
         let mut read_at = now();
         while !has_ended() {
             let wait = Duration::from_nanos(daemon.deadline().since(now()).as_ns()).min(Duration::from_millis(200));
+            let wait = watch.wait(now(), wait);
             sys::readable(&fds, wait).map_err(|e| Refusal(format!("coop: cannot wait: {e}")))?;
             // At most as many as a full air carries in a sampling interval: a flood must not keep the daemon from its work.
-            for _ in 0..1000 {
-                let Some((bytes, from)) = radio.next(&mut buffer) else { break };
-                let (announcement, other) = scope(&buffer[..bytes]);
+            let _ = ring.consume_raw_n(1000);
+            for Heard { from, link, datagram } in waiting.take() {
+                let (announcement, other) = scope(&datagram);
                 let Ok(a) = Announcement::decode(announcement) else { continue };
-                if shares(own.bssid, other) && a.sender != id && sources.admit(now(), from, a.sender) {
+                let neighbour = Neighbour::new(has_links.then_some(link), from);
+                if shares(own.bssid, other) && a.sender != id && sources.admit(now(), neighbour, a.sender) {
                     heard = true;
                     let believed = claims.bounded(now(), a, own.kbps);
                     let _ = if believed == a {
@@ -455,12 +473,25 @@ mod kernel {
                 }
             }
             watch.read(now());
-            if watch.due(now()).iter().any(|&i| i == 0 || i == radio.interface()) {
-                daemon.on_path_change();
-                sources = Sources::new(order.config.expire_after, usize::from(order.config.max_peers));
-                own = Own::read(&watch, order, radio.interface());
-                claims = Claims::new(order.config.expire_after);
-                tell("the path has changed: round-trip times and terminals are learnt anew");
+            let concerned = |change: Change| {
+                let is_here = change.interface == radio.interface();
+                connections.iter().filter(move |(_, near)| is_here && change.concerns(*near))
+            };
+            for change in watch.due(now(), |change| concerned(change).next().is_some()) {
+                if change.interface != radio.interface() {
+                    continue;
+                }
+                if change.whose == Whose::All {
+                    daemon.on_path_change();
+                    sources = Sources::new(order.config.expire_after, usize::from(order.config.max_peers));
+                    own = Own::read(&watch, order, radio.interface());
+                    claims = Claims::new(order.config.expire_after);
+                    tell("the path has changed: round-trip times and terminals are learnt anew");
+                } else {
+                    concerned(change).for_each(|(flow, _)| daemon.on_flow_path_change(*flow));
+                    let count = concerned(change).count();
+                    tell(&format!("the path of {count} connections has changed: round-trip times are learnt anew"));
+                }
             }
             // The rate of a radio follows its signal: the greatest since the path was new counts.
             if now().since(read_at) >= Span::from_secs(5) {
@@ -470,6 +501,7 @@ mod kernel {
             if now() >= daemon.sample_at() {
                 let readings: Vec<Reading> =
                     kernel.pass()?.into_iter().filter(|r| r.interface == radio.interface()).collect();
+                connections = readings.iter().map(|r| (FlowId(r.cookie), r.near)).collect();
                 let samples: Vec<FlowSample> = readings.iter().map(sample).collect();
                 daemon.on_sample(now(), &samples, &mut caps);
                 let until = now() + sys::span(LEASE);
@@ -479,8 +511,10 @@ mod kernel {
                     match (cap, wrapper.filter(|(base, ..)| *base != "bbr" || kernel.has_bbr())) {
                         (Some(cap), Some((_, name, has_it))) => {
                             let control = if has_it { "" } else { &name };
-                            kernel.command(reading.cookie, u64::from(*cap), until, control)?;
-                            still.insert(reading.cookie, u64::from(*cap));
+                            // There is room for 4096. A connection more has no cap.
+                            if kernel.command(reading.cookie, u64::from(*cap), until, control).is_ok() {
+                                still.insert(reading.cookie, u64::from(*cap));
+                            }
                         }
                         (Some(_), None) if left_alone.insert(reading.control.clone(), ()).is_none() => {
                             tell(&format!(
@@ -585,21 +619,6 @@ mod kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_address_is_one_terminal() {
-        let at = |ms| Time::ZERO + Span::from_ms(ms);
-        let id = |n| TerminalId::new(n).unwrap();
-        let v4 = |n| IpAddr::V4(Ipv4Addr::new(10, 0, 0, n));
-        let mut s = Sources::new(Span::from_secs(3), 3);
-        assert!(s.admit(at(0), v4(1), id(1)));
-        assert!(!s.admit(at(1), v4(1), id(2)), "a second name");
-        assert!(!s.admit(at(1), v4(2), id(1)), "another's name");
-        assert!(s.admit(at(1), IpAddr::V6(Ipv6Addr::LOCALHOST), id(1)), "the same host's other address");
-        assert!(s.admit(at(2), v4(3), id(3)));
-        assert!(!s.admit(at(2), v4(4), id(4)), "full");
-        assert!(s.admit(at(3_001), v4(1), id(2)), "forgotten");
-    }
 
     #[test]
     fn announcements_of_another_access_point_are_told_apart() {

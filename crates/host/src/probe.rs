@@ -3,18 +3,19 @@
 //! The sender, on the wire, sends trains of numbered UDP datagrams, faster than the air carries them, and logs when each really left. The
 //! receiver, behind the access point, notes the kernel's time of each arrival. It hands its log back over TCP after each train.
 //!
-//! What a stranger can do to a receiver: start a train of its own. A session belongs to the address of its TCP connection, is bounded in
-//! size and time, and no datagram is ever answered.
+//! What a stranger can do to a receiver: start a train of its own ([`receiver`]). What a hostile receiver can do to a sender: hand over
+//! a log of arrivals that never were, of no more lines than datagrams, and within [`LOG_WITHIN`].
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use airtcp_core::buffer_probe::{Estimate, EstimatorConfig, RunLog, estimate};
 use airtcp_core::units::{Span, Time};
 
 use crate::sys;
+
+pub mod receiver;
 
 /// Port of both TCP and UDP.
 pub const PORT: u16 = 24_688;
@@ -26,7 +27,15 @@ pub const MOST_TRAINS: u32 = 1_000;
 const HEAD: usize = 16;
 const GREETING: &str = "airtcp-probe 1";
 /// No message of the log is longer.
-const LINE_BYTES: u64 = 64;
+const LINE_BYTES: usize = 64;
+/// A receiver says that it is ready within this.
+const READY_WITHIN: Span = Span::from_secs(10);
+/// When the first arrival in a log is taken to have been: late enough that all datagrams have left before.
+const ORIGIN: Time = Time::from_ns(1 << 60);
+/// All arrivals of a session are within this of that one.
+const LONGEST: Span = receiver::MOST_TIME;
+/// A whole log is there within this.
+pub const LOG_WITHIN: Span = Span::from_secs(60);
 
 /// What the sender was asked for.
 #[derive(Debug, Clone)]
@@ -65,8 +74,9 @@ pub fn send(order: &Order, mut tell: impl FnMut(&str)) -> Result<Vec<Train>, Str
     let fault = |what: &str, e: &io::Error| format!("{}: cannot {what}: {e}", order.to);
     let control = TcpStream::connect_timeout(&order.to, Duration::from_secs(5))
         .map_err(|e| format!("{}; is `airtcp host probe receive` running there?", fault("reach the receiver", &e)))?;
-    control.set_read_timeout(Some(Duration::from_secs(10))).map_err(|e| fault("wait", &e))?;
-    let mut answers = BufReader::new(control.try_clone().map_err(|e| fault("read", &e))?);
+    control.set_write_timeout(Some(Duration::from_secs(10))).map_err(|e| fault("wait", &e))?;
+    let stream = control.try_clone().map_err(|e| fault("read", &e))?;
+    let mut answers = BufReader::new(Within { stream, until: sys::monotonic() + READY_WITHIN });
     let mut control = control;
     let session = sys::random().map_err(|e| fault("draw a session", &e))?;
     writeln!(control, "{GREETING} {session:016x} {} {}", order.trains, order.count).map_err(|e| fault("greet", &e))?;
@@ -78,13 +88,14 @@ pub fn send(order: &Order, mut tell: impl FnMut(&str)) -> Result<Vec<Train>, Str
     let socket = UdpSocket::bind((any, 0)).map_err(|e| fault("open a socket", &e))?;
     socket.connect(order.to).map_err(|e| fault("send", &e))?;
     sys::set_exact_timers();
-    let mut trains = Vec::new();
+    let (mut trains, mut first) = (Vec::new(), None);
     for train in 0..order.trains {
         let sent = send_train(order, &socket, session, train).map_err(|e| fault("send", &e))?;
         sys::sleep_until(sys::monotonic() + sys::span(order.pause));
         writeln!(control, "log {train}").map_err(|e| fault("ask for the log", &e))?;
+        answers.get_mut().until = sys::monotonic() + LOG_WITHIN;
         let (arrived, dropped) =
-            read_log(&mut answers, order.count).map_err(|e| fault("read the receiver's log", &e))?;
+            read_log(&mut answers, order.count, &mut first).map_err(|e| fault("read the receiver's log", &e))?;
         let datagrams: Vec<_> = sent.into_iter().zip(arrived).collect();
         let missing = datagrams.iter().filter(|d| d.1.is_none()).count();
         tell(&format!("train {}: {missing} of {} missing", train + 1, order.count));
@@ -109,28 +120,58 @@ fn send_train(order: &Order, socket: &UdpSocket, session: u64, train: u32) -> io
     Ok(sent)
 }
 
-fn next_line(from: &mut BufReader<TcpStream>) -> io::Result<String> {
+/// A connection that is read until an instant, however slowly it tells.
+#[derive(Debug)]
+struct Within {
+    stream: TcpStream,
+    until: Time,
+}
+
+impl Read for Within {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = Duration::from_nanos(self.until.since(sys::monotonic()).as_ns());
+        if left.is_zero() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long"));
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+fn next_line(from: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
-    from.take(LINE_BYTES).read_line(&mut line)?;
+    from.take(LINE_BYTES as u64).read_line(&mut line)?;
     if !line.ends_with('\n') {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the line ends early"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line ends early or is too long"));
     }
     Ok(line.trim_end().to_owned())
 }
 
-fn read_log(from: &mut BufReader<TcpStream>, count: u32) -> io::Result<(Vec<Option<Time>>, u64)> {
-    let wrong = |line: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{line:?} is no line of a log"));
+/// Arrivals, and datagrams that the kernel dropped. `first`: the first arrival in any log of the session, once there is one.
+fn read_log(from: &mut impl BufRead, count: u32, first: &mut Option<Time>) -> io::Result<(Vec<Option<Time>>, u64)> {
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    let wrong = |line: &str| invalid(format!("{line:?} is no line of a log"));
     let mut arrived = vec![None; count as usize];
-    loop {
+    // A line for each datagram, and one for the end.
+    for _ in 0..=count {
         let line = next_line(from)?;
-        let (first, second) = line.split_once(' ').ok_or_else(|| wrong(&line))?;
-        let value: u64 = second.parse().map_err(|_| wrong(&line))?;
-        if first == "end" {
+        let (what, value) = line.split_once(' ').ok_or_else(|| wrong(&line))?;
+        let value: u64 = value.parse().map_err(|_| wrong(&line))?;
+        if what == "end" {
             return Ok((arrived, value));
         }
-        let n: usize = first.parse().map_err(|_| wrong(&line))?;
-        *arrived.get_mut(n).ok_or_else(|| wrong(&line))? = Some(Time::from_ns(value));
+        let at = Time::from_ns(value);
+        let first = *first.get_or_insert(at);
+        let (after, before) = (at.since(first), first.since(at));
+        if after.max(before) > LONGEST {
+            return Err(invalid(format!("the log has arrivals more than {LONGEST} apart")));
+        }
+        let n: usize = what.parse().map_err(|_| wrong(&line))?;
+        // The clocks need not agree, so one origin is as good as another.
+        let at = Time::from_ns((ORIGIN + after).as_ns() - before.as_ns());
+        *arrived.get_mut(n).ok_or_else(|| wrong(&line))? = Some(at);
     }
+    Err(invalid(format!("the log has more lines than the {count} datagrams")))
 }
 
 /// Estimates of all trains.
@@ -176,7 +217,7 @@ pub fn report(estimates: &[Estimate], trains: &[Train]) -> String {
             text += &format!("warning: {unexplained} of {lost} losses do not fit a drop-tail buffer of that size\n");
         }
     }
-    let dropped: u64 = trains.iter().map(|t| t.dropped).sum();
+    let dropped = trains.iter().fold(0u64, |all, t| all.saturating_add(t.dropped));
     if dropped > 0 {
         text += &format!("warning: the receiver's kernel dropped {dropped} datagrams; the figures are wrong\n");
     }
@@ -199,99 +240,48 @@ pub fn json(estimates: &[Estimate], trains: &[Train]) -> String {
     format!("{{\"trains\": [{}]}}\n", all.join(", "))
 }
 
-/// Serves probes on `port`; after one if `once`.
-pub fn receive(port: u16, once: bool, mut tell: impl FnMut(&str)) -> Result<(), String> {
-    let fault = |what: &str, e: &io::Error| format!("--udp-port {port}: cannot {what}: {e}");
-    let v6 = |p| std::net::SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, p));
-    let v4 = |p| std::net::SocketAddr::from((std::net::Ipv4Addr::UNSPECIFIED, p));
-    let listener =
-        TcpListener::bind(v6(port)).or_else(|_| TcpListener::bind(v4(port))).map_err(|e| fault("listen", &e))?;
-    let socket = UdpSocket::bind(v6(port)).or_else(|_| UdpSocket::bind(v4(port))).map_err(|e| fault("bind", &e))?;
-    sys::prepare_arrivals(socket.as_raw_fd()).map_err(|e| fault("have arrivals timed", &e))?;
-    tell(&format!("waiting on port {port} of TCP and UDP"));
-    loop {
-        let (control, peer) = listener.accept().map_err(|e| fault("accept", &e))?;
-        match serve(control, peer.ip().to_canonical(), &socket) {
-            Ok(trains) => tell(&format!("{peer}: {trains} trains")),
-            Err(e) => tell(&format!("{peer}: {e}")),
-        }
-        if once {
-            return Ok(());
-        }
-    }
-}
-
-/// Session, trains and datagrams of a greeting.
-fn greeting(line: &str) -> Option<(u64, u32, u32)> {
-    let mut words = line.strip_prefix(GREETING)?.split_whitespace();
-    let session = u64::from_str_radix(words.next()?, 16).ok()?;
-    let (trains, count) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    ((1..=MOST_TRAINS).contains(&trains) && (1..=MOST_DATAGRAMS).contains(&count)).then_some((session, trains, count))
-}
-
-fn serve(mut control: TcpStream, peer: IpAddr, socket: &UdpSocket) -> io::Result<u32> {
-    let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-    control.set_read_timeout(Some(Duration::from_secs(10)))?;
-    control.set_write_timeout(Some(Duration::from_secs(10)))?;
-    let mut words = BufReader::new(control.try_clone()?);
-    let Some((session, trains, count)) = greeting(&next_line(&mut words)?) else {
-        return Err(wrong("is no sender of this version, or asks for too much"));
-    };
-    writeln!(control, "ready")?;
-    let fds = [socket.as_raw_fd(), control.as_raw_fd()];
-    let mut dropped_before = None;
-    for train in 0..trains {
-        let mut arrived: Vec<Option<Time>> = vec![None; count as usize];
-        let mut drops = 0;
-        let end = sys::monotonic() + Span::from_secs(60);
-        let mut buffer = [0; 65_536];
-        loop {
-            let ready = sys::readable(&fds, Duration::from_secs(1))?;
-            while let Some(d) = sys::arrival(socket.as_raw_fd(), &mut buffer)? {
-                drops = drops.max(d.dropped);
-                let of = |at: usize| u32::from_be_bytes([buffer[at], buffer[at + 1], buffer[at + 2], buffer[at + 3]]);
-                let is_ours = d.bytes >= HEAD
-                    && d.from.is_some_and(|from| from.to_canonical() == peer)
-                    && buffer[..8] == session.to_be_bytes()
-                    && of(8) == train;
-                if let Some(place) = arrived.get_mut(of(12) as usize).filter(|_| is_ours) {
-                    place.get_or_insert(d.at);
-                }
-            }
-            if ready[1] {
-                break;
-            }
-            if sys::monotonic() > end {
-                return Err(wrong("was silent for a minute"));
-            }
-        }
-        if next_line(&mut words)? != format!("log {train}") {
-            return Err(wrong("asks for another train"));
-        }
-        let mut log = String::new();
-        for (n, at) in arrived.iter().enumerate() {
-            if let Some(at) = at {
-                log += &format!("{n} {}\n", at.as_ns());
-            }
-        }
-        let before = dropped_before.replace(drops).unwrap_or(0);
-        log += &format!("end {}\n", drops.saturating_sub(before));
-        control.write_all(log.as_bytes())?;
-    }
-    Ok(trains)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn greetings_are_bounded() {
-        assert_eq!(greeting("airtcp-probe 1 00000000000000ff 10 1000"), Some((255, 10, 1000)));
+        assert_eq!(receiver::greeting("airtcp-probe 1 00000000000000ff 10 1000"), Some((255, 10, 1000)));
         for line in
             ["", "airtcp-probe 2 ff 1 1", "airtcp-probe 1 ff 1", "airtcp-probe 1 ff 0 1", "airtcp-probe 1 ff 1 4000000"]
         {
-            assert_eq!(greeting(line), None, "{line}");
+            assert_eq!(receiver::greeting(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_log_has_as_many_lines_as_datagrams_at_most() {
+        let read = |text: &str, count| read_log(&mut text.as_bytes(), count, &mut None).map_err(|e| e.to_string());
+        assert_eq!(read("1 7\nend 3\n", 2), Ok((vec![None, Some(ORIGIN)], 3)));
+        assert!(read(&"0 7\n".repeat(1_000_000), 2).unwrap_err().contains("more lines than the 2 datagrams"));
+        assert!(read(&"0".repeat(1_000_000), 2).unwrap_err().contains("too long"));
+        assert!(read(&format!("0 1\n1 {}\nend 0\n", u64::MAX), 2).unwrap_err().contains("apart"));
+        for text in ["2 7\nend 0\n", "x 7\n", "0\n", "0 -1\n", "end 0"] {
+            assert!(read(text, 2).is_err(), "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever times a hostile receiver makes up, there is an estimate or a refusal.
+        #[test]
+        fn any_times_are_estimated(
+            base: u64, far: bool, times in proptest::collection::vec((0usize..60, proptest::prelude::any::<u64>()), 0..60),
+            dropped: u64
+        ) {
+            let of = |time: u64| if far { time } else { base.saturating_add(time % 3_600_000_000_000) };
+            let log: String = times.iter().map(|(n, time)| format!("{n} {}\n", of(*time))).collect();
+            let read = read_log(&mut format!("{log}end {dropped}\n").as_bytes(), 60, &mut Some(Time::from_ns(base)));
+            let Ok((arrived, _)) = read else { return Ok(()) };
+            let sent = |n: usize| Time::from_ns(1_000_000_000 + 125_000 * n as u64);
+            let datagrams = arrived.into_iter().enumerate().map(|(n, at)| (sent(n), at)).collect();
+            let trains = [Train { datagrams, dropped }, Train { datagrams: vec![], dropped: u64::MAX }];
+            let found = estimates(&trains, 1500);
+            proptest::prop_assert!(!report(&found, &trains).is_empty() && !json(&found, &trains).is_empty());
         }
     }
 

@@ -95,8 +95,16 @@ struct Connection {
     until: Time,
     from: IpAddr,
     to: SocketAddr,
+    /// Both ends of the connection to the server.
+    onward: Option<(SocketAddr, SocketAddr)>,
     /// To the server, to the client.
     halves: [Half; 2],
+}
+
+/// An address of another host, as far as the address tells.
+fn is_elsewhere(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    !ip.is_loopback() && !ip.is_unspecified() && !ip.is_multicast() && ip != IpAddr::V4(std::net::Ipv4Addr::BROADCAST)
 }
 
 /// How a connection ends.
@@ -114,6 +122,8 @@ pub struct Proxy<T> {
     listeners: Vec<OwnedFd>,
     connections: BTreeMap<u64, Connection>,
     per_client: BTreeMap<IpAddr, usize>,
+    /// The proxy's own connections to servers, by both ends. One of them that comes in goes round in a circle.
+    onward: BTreeSet<(SocketAddr, SocketAddr)>,
     /// When stages end, and of which connection.
     deadlines: BTreeSet<(Time, u64)>,
     /// Connections with more to do.
@@ -157,6 +167,7 @@ impl<T: Targets> Proxy<T> {
             listeners,
             connections: BTreeMap::new(),
             per_client: BTreeMap::new(),
+            onward: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             again: VecDeque::new(),
             pipes: Vec::new(),
@@ -264,7 +275,8 @@ impl<T: Targets> Proxy<T> {
     }
 
     fn begin(&mut self, at: usize, client: OwnedFd, from: SocketAddr, now: Time) {
-        let of_client = self.per_client.get(&from.ip()).copied().unwrap_or(0);
+        let whose = rules::client(from.ip());
+        let of_client = self.per_client.get(&whose).copied().unwrap_or(0);
         if self.connections.len() >= self.rules.limits.connections || of_client >= self.rules.limits.per_client {
             self.counts.over_limit += 1;
             return stream::reset(client);
@@ -276,12 +288,17 @@ impl<T: Targets> Proxy<T> {
             Mode::Redirect => stream::original_destination(fd),
             Mode::Tproxy => stream::own_address(fd),
         };
-        // One that was bound for the proxy itself would come back for ever.
-        let is_loop = |to: &SocketAddr| match listen.mode {
-            Mode::Tproxy => to.port() == listen.address.port(),
-            _ => stream::own_address(fd).is_ok_and(|own| own == *to),
+        let own = stream::own_address(fd);
+        let came_to = if listen.mode == Mode::Redirect { to.as_ref().ok() } else { own.as_ref().ok() };
+        let is_own = came_to.is_some_and(|came_to| self.onward.contains(&(from, *came_to)));
+        let may_go = |to: &SocketAddr| match listen.mode {
+            // One that was bound for the proxy itself would come back for ever.
+            Mode::Forward(_) => own.is_ok_and(|own| own != *to),
+            // A stranger must not reach by the proxy what its host has for itself alone.
+            Mode::Redirect => is_elsewhere(to.ip()) && own.is_ok_and(|own| own.ip() != to.ip()),
+            Mode::Tproxy => is_elsewhere(to.ip()) && to.port() != listen.address.port(),
         };
-        let to = to.ok().filter(|to| !is_loop(to));
+        let to = to.ok().filter(|to| !is_own && may_go(to));
         let (Some(to), Ok(())) = (to, stream::prepare_relay(fd)) else {
             self.counts.refused += 1;
             return stream::reset(client);
@@ -292,14 +309,15 @@ impl<T: Targets> Proxy<T> {
             self.counts.refused += 1;
             return stream::reset(client);
         }
-        *self.per_client.entry(from.ip()).or_default() += 1;
+        *self.per_client.entry(whose).or_default() += 1;
         let connection = Connection {
             client,
             server: None,
             stage: Stage::Naming,
             until: Time::NEVER,
-            from: from.ip(),
+            from: whose,
             to,
+            onward: None,
             halves: Default::default(),
         };
         self.connections.insert(name, connection);
@@ -347,6 +365,9 @@ impl<T: Targets> Proxy<T> {
         match begun {
             Ok(server) => {
                 let added = self.poll.add_edges(server.as_raw_fd(), name);
+                let to = SocketAddr::new(c.to.ip().to_canonical(), c.to.port());
+                c.onward = stream::own_address(server.as_raw_fd()).ok().map(|own| (own, to));
+                self.onward.extend(c.onward);
                 c.server = Some(server);
                 c.stage = Stage::Connecting;
                 if added.is_err() {
@@ -425,6 +446,7 @@ impl<T: Targets> Proxy<T> {
     fn end(&mut self, name: u64, how: End) {
         let Some(c) = self.connections.remove(&name) else { return };
         self.deadlines.remove(&(c.until, name));
+        c.onward.map(|end| self.onward.remove(&end));
         if let Some(n) = self.per_client.get_mut(&c.from) {
             *n -= 1;
             if *n == 0 {
@@ -566,8 +588,8 @@ impl Targets for InKernel {
     fn renew(&mut self) -> Result<(), String> {
         let now = sys::monotonic();
         self.watch.read(now);
-        for interface in self.watch.due(now) {
-            self.av.path_changed(interface).map_err(|e| e.0)?;
+        for change in self.watch.due(now, crate::paths::uses) {
+            self.av.path_changed(change).map_err(|e| e.0)?;
         }
         self.av.renew().map_err(|e| e.0)
     }
@@ -584,5 +606,19 @@ impl Targets for Nobody {
 
     fn renew(&mut self) -> Result<(), String> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_has_for_itself_is_no_destination() {
+        let is = |text: &str| is_elsewhere(text.parse().unwrap());
+        for own in ["127.0.0.1", "127.9.9.9", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "224.0.0.1", "ff02::1"] {
+            assert!(!is(own), "{own}");
+        }
+        assert!(!is("255.255.255.255") && is("192.0.2.1") && is("2001:db8::1"));
     }
 }

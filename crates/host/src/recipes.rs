@@ -188,11 +188,30 @@ pub fn apply(steps: &[Step], mut tell: impl FnMut(&str)) -> Result<(), String> {
     Ok(())
 }
 
+/// Opens a file of this user in a folder of this user. What another one has put there would be carried out by the rights of this one.
+fn open_own(options: &mut fs::OpenOptions, path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let user = fs::metadata("/proc/self")?.uid();
+    let folder = fs::symlink_metadata(path.parent().unwrap_or(Path::new("/")))?;
+    let is_own = |m: &fs::Metadata| m.uid() == user && m.mode() & 0o022 == 0;
+    let about = file.metadata()?;
+    if about.is_file() && is_own(&about) && is_own(&folder) {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is another user's, or others may write it; remove it"))
+    }
+}
+
+fn read_own(path: &Path) -> io::Result<String> {
+    io::read_to_string(open_own(fs::OpenOptions::new().read(true), path)?)
+}
+
 /// Adds to the note at `path`, whose folder is made. Another namespace's `undo` may remove the empty folder in between.
 fn note(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    let open =
-        || fs::OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path);
+    let open = || open_own(fs::OpenOptions::new().create(true).append(true).mode(0o600), path);
     let mut attempts = 0;
     let mut file = loop {
         match open().and_then(|file| crate::sys::lock(&file).map(|()| file)) {
@@ -237,7 +256,7 @@ pub fn check(steps: &[Step]) -> Result<Vec<String>, String> {
 /// Takes back all that [`apply`] set in this namespace, the last first. Says each line; what is gone is said and left.
 pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
     let path = notes()?;
-    let text = match fs::read_to_string(&path) {
+    let text = match read_own(&path) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             tell("nothing was set in this network namespace");
@@ -266,9 +285,9 @@ pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
 pub fn take_back(settings: &[Setting]) -> Result<(), String> {
     let path = notes()?;
     let fault = |e: io::Error| format!("cannot read {}: {e}", path.display());
-    let file = fs::OpenOptions::new().read(true).write(true).open(&path).map_err(fault)?;
+    let file = open_own(fs::OpenOptions::new().read(true).write(true), &path).map_err(fault)?;
     crate::sys::lock(&file).map_err(fault)?;
-    let text = fs::read_to_string(&path).map_err(fault)?;
+    let text = read_own(&path).map_err(fault)?;
     let is_one = |line: &&str| Setting::of_note(line).is_some_and(|(setting, _)| settings.contains(&setting));
     let (ours, others): (Vec<&str>, Vec<&str>) = text.lines().partition(is_one);
     for (setting, value) in ours.iter().rev().filter_map(|line| Setting::of_note(line)) {
@@ -332,6 +351,29 @@ mod tests {
         }
         for line in ["", "sysctl\tkernel.core_pattern\t1", "sysctl\tnet.ipv4.tcp_reordering\tx", "rm\t/\t1"] {
             assert_eq!(Setting::of_note(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn notes_of_others_are_not_believed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        note(&at("own"), "sysctl\tnet.ipv4.tcp_reordering\t7\n").unwrap();
+        assert!(read_own(&at("own")).is_ok());
+        symlink(at("own"), at("link")).unwrap();
+        assert!(read_own(&at("link")).is_err() && note(&at("link"), "x").is_err());
+        fs::write(at("open"), "x").unwrap();
+        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(read_own(&at("open")).unwrap_err().to_string().contains("another user's"));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(read_own(&at("own")).is_err(), "who may write the folder may have put it there");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        // Another user's can be made by root alone.
+        if std::os::unix::fs::chown(at("own"), Some(65_534), None).is_ok() {
+            assert!(read_own(&at("own")).is_err() && note(&at("own"), "x").is_err());
         }
     }
 

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use airtcp_core::units::{Span, Time};
@@ -110,11 +110,21 @@ pub fn join_group(fd: RawFd, group: u32) -> io::Result<()> {
     set_option(fd, SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
 }
 
-/// One datagram of a socket into `buffer`; its length.
+/// One datagram of the kernel on a netlink socket into `buffer`; its length. Those of other processes are left out.
 pub fn receive(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the buffer has the length given.
-    let n = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+    loop {
+        // SAFETY: an all-zero address is valid.
+        let mut from: libc::sockaddr_nl = unsafe { zeroed() };
+        let mut bytes = length::<libc::sockaddr_nl>();
+        // SAFETY: buffer and address have the lengths given.
+        let n = unsafe {
+            libc::recvfrom(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0, (&raw mut from).cast(), &raw mut bytes)
+        };
+        let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+        if from.nl_pid == 0 {
+            return Ok(n);
+        }
+    }
 }
 
 /// Sends a datagram on a connected or netlink socket.
@@ -169,6 +179,31 @@ pub fn bind_to_interface(fd: RawFd, name: &str) -> io::Result<()> {
         .map(drop)
 }
 
+/// Has the loaded program of BPF filter what a socket receives.
+pub fn attach_filter(fd: RawFd, program: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, program.as_raw_fd())
+}
+
+/// Frames of an interface begin as those of Ethernet, with the address of the sender's radio or card.
+pub fn has_link_addresses(name: &str) -> bool {
+    let Ok(socket) = tcp_socket() else { return false };
+    let mut request = interface_request(name);
+    // SAFETY: the request is the struct that this ioctl takes.
+    let asked = checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) });
+    // SAFETY: the call has filled this part.
+    asked.is_ok() && unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } == libc::ARPHRD_ETHER
+}
+
+/// What ioctls of interfaces take.
+fn interface_request(name: &str) -> libc::ifreq {
+    // SAFETY: all-zero is valid.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    request
+}
+
 /// The number of an interface; `None`: there is none of that name.
 pub fn interface_index(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
@@ -197,13 +232,18 @@ pub fn leave_network() -> io::Result<()> {
 
 /// Opens a TUN device `name` in this thread's namespace; packets come and go without a header.
 pub fn tun(name: &str) -> io::Result<File> {
+    device(name, libc::IFF_TUN)
+}
+
+/// Opens a TAP device `name` in this thread's namespace; what comes and goes are frames of Ethernet.
+pub fn tap(name: &str) -> io::Result<File> {
+    device(name, libc::IFF_TAP)
+}
+
+fn device(name: &str, kind: libc::c_int) -> io::Result<File> {
     let file = File::options().read(true).write(true).open("/dev/net/tun")?;
-    // SAFETY: all-zero is valid.
-    let mut request: libc::ifreq = unsafe { zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
-        *to = libc::c_char::from_ne_bytes([from]);
-    }
-    let flags = libc::IFF_TUN | libc::IFF_NO_PI;
+    let mut request = interface_request(name);
+    let flags = kind | libc::IFF_NO_PI;
     request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or(0);
     // SAFETY: the request is the struct that this ioctl takes.
     checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
@@ -401,4 +441,26 @@ pub fn arrival(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
 pub fn thread_id() -> i32 {
     // SAFETY: no pointers.
     unsafe { libc::gettid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes may send each other messages of NETLINK_USERSOCK, of other kinds with CAP_NET_ADMIN.
+    #[test]
+    fn netlink_messages_of_processes_are_left_out() {
+        let (own, other) = (netlink(libc::NETLINK_USERSOCK, 0).unwrap(), netlink(libc::NETLINK_USERSOCK, 0).unwrap());
+        // SAFETY: all-zero is valid.
+        let mut at: libc::sockaddr_nl = unsafe { zeroed() };
+        let mut bytes = length::<libc::sockaddr_nl>();
+        // SAFETY: the address has the length given.
+        checked(unsafe { libc::getsockname(own.as_raw_fd(), (&raw mut at).cast(), &raw mut bytes) }).unwrap();
+        // SAFETY: as above.
+        checked(unsafe { libc::connect(other.as_raw_fd(), (&raw const at).cast(), bytes) }).unwrap();
+        send(other.as_raw_fd(), &[0; 16]).unwrap();
+        assert_eq!(readable(&[own.as_raw_fd()], Duration::from_secs(5)).unwrap(), [true], "it has come");
+        let error = receive(own.as_raw_fd(), &mut [0; 64]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
 }

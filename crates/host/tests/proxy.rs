@@ -216,7 +216,10 @@ struct Running {
 impl Running {
     /// A proxy in this process, for what the rules' text says.
     fn new<T: Targets + Send + 'static>(text: &str, targets: Option<T>) -> Running {
-        let rules = rules::read("rules.toml", text, 5000).unwrap();
+        Running::of(rules::read("rules.toml", text, 5000).unwrap(), targets)
+    }
+
+    fn of<T: Targets + Send + 'static>(rules: rules::Rules, targets: Option<T>) -> Running {
         let proxy = Proxy::new(rules, targets).unwrap();
         let address = proxy.addresses()[0];
         let end = Arc::new(AtomicBool::new(false));
@@ -362,6 +365,70 @@ fn a_server_that_is_not_there_is_a_reset() {
 }
 
 /// The program as a proxy with these rules, once it listens.
+/// Two listeners that send all to each other, as by addresses of which the file does not show that they are this host's.
+#[test]
+fn a_circle_ends_at_once() {
+    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (one, two) = (free(), free());
+    let listen = |address, to| rules::Listen { address, mode: rules::Mode::Forward(to) };
+    let mut circle = rules::read("rules.toml", &forward(one, ""), 5000).unwrap();
+    circle.listen = vec![listen(one, two), listen(two, one)];
+    let running = Running::of(circle, None::<Nobody>);
+    let mut client = TcpStream::connect(one).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let _ = client.write_all(b"round and round");
+    let (data, error) = all(&mut client);
+    thread::sleep(Duration::from_millis(200));
+    let counts = running.stop();
+    println!("a circle: {counts:?}");
+    assert_eq!((data, error), (vec![], Some(io::ErrorKind::ConnectionReset)));
+    assert!(counts.by_rule.iter().sum::<u64>() <= 2 && counts.cut == 0, "{counts:?}");
+}
+
+/// Clients that hold what they can: nothing said, half a first message byte by byte, nothing read. Another address is served.
+#[test]
+fn slow_clients_do_not_keep_others_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                let mut stream = stream;
+                let _ = stream.write_all(&vec![7; 1 << 22]);
+                let _ = all(&mut stream);
+            });
+        }
+    });
+    let limits =
+        "[[rule]]\nsni = \"a.example\"\n[limits]\nconnections = 40\nhello_timeout = \"300ms\"\ndrain = \"100ms\"\n";
+    let running = Running::new(&forward(server, limits), None::<Nobody>);
+    let address = running.address;
+    let slow: Vec<Option<TcpStream>> = (0..60)
+        .map(|n| {
+            let mut stream = TcpStream::connect(address).ok()?;
+            let _ = match n % 3 {
+                0 => Ok(()),
+                1 => stream.write_all(&hello("a.example")[..9]),
+                _ => stream.write_all(b"GET / HTTP/1.1\r\n\r\n"),
+            };
+            Some(stream)
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(600));
+    // Another client, as its address shows.
+    let socket = sys::tcp_socket().unwrap();
+    stream::bind(socket.as_raw_fd(), "127.0.0.9:0".parse().unwrap()).unwrap();
+    let mut other = sys::connect(socket, [127, 0, 0, 1], address.port()).unwrap();
+    other.write_all(&hello("a.example")).unwrap();
+    other.shutdown(Shutdown::Write).unwrap();
+    let (data, error) = all(&mut other);
+    drop(slow);
+    let counts = running.stop();
+    println!("60 slow clients: {counts:?}; another one has {} bytes", data.len());
+    assert_eq!((data.len(), error), (1 << 22, None));
+    assert!(counts.over_limit >= 50, "{counts:?}");
+}
+
 fn program(end: &End, rules: &str) -> (Child, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rules.toml");

@@ -5,7 +5,7 @@
 //! | free | none | RTT / least RTT reaches `correct_at`: correction. It is at least `shared_at`, and `shared_peers` others report correction: shared |
 //! | shared | equation (1), at least `min_cap` | the ratio reaches `correct_at`: correction. `shared_for` has passed since both of what brought it held: free |
 //! | correction | equation (1), at least `min_cap` | the ratio reaches `stop_at` although the cap has been in force for `stop_grace_rtts`: stop. It has been below `correction_exit` for `correction_hold`: free |
-//! | stop | 1 | the ratio falls below `stop_exit`, or after `stop_max`: correction |
+//! | stop | `stop_cap` | the ratio falls below `stop_exit`, or after `stop_max`: correction |
 //!
 //! The source gives the thresholds of correction and stop, and the caps. It leaves open how phases end, and has no shared phase; the rest of this
 //! page is ours.
@@ -17,7 +17,7 @@
 //!   `shared_at` within `relapse_for`. Else those that are free first take all, while the others see a long queue and keep their caps.
 //! - Only a newly measured ratio changes anything: after a timeout the last RTT stands still, and it must neither stop a connection
 //!   nor let it go. New is an RTT that differs from the last one, or one read after more data was acknowledged.
-//! - With a window of 1 there is still one segment per round trip, so that stop mode measures. If nothing comes back, `stop_max` ends it.
+//! - With a window of 1, as in the source, there is still one segment per round trip, so that stop mode measures. If nothing comes back, `stop_max` ends it.
 //! - When `relearn_after` stops in a row ended by `stop_max`, this terminal's own windows are not what makes the RTT long: either others fill the
 //!   queue whatever it does, or the least RTT is of a path that is gone. The least RTT is then forgotten and learnt anew. Without
 //!   that rule (0) a change to a path that is five times as long would hold the connection down for `min_rtt_window`.
@@ -46,7 +46,7 @@ pub enum Phase {
         /// When both held last.
         renewed: Time,
     },
-    /// The window is 1.
+    /// The window is `stop_cap`.
     Stop {
         /// When it began.
         since: Time,

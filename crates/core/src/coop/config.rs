@@ -124,9 +124,13 @@ pub struct CoopConfig {
     /// For `phases = "shared"`: within this after a cap of its own RTT was lifted it comes back at `shared_at` already. As long as
     /// `correction_hold`: who was calm that long was so by the cap. "0s": never.
     pub relapse_for: Span,
-    /// The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above 1.
+    /// The window becomes `stop_cap` when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above 1.
     #[schemars(range(min = 1))]
     pub stop_at: f64,
+    /// The window of stop mode, segments. 1 (the source). A receiver that delays ACKs answers a single segment up to 40 ms late (Linux). On a
+    /// path of 0.1 ms that starves the connection; with 2 it answers at once. `airtcp host coop` has 2. At least 1.
+    #[schemars(range(min = 1))]
+    pub stop_cap: u32,
     /// Number of current RTTs for which a cap must be in force before `stop_at` is checked. Earlier RTTs show the queue of
     /// windows from before the cap. 0 to 1000.
     #[schemars(range(min = 0, max = 1000))]
@@ -134,7 +138,7 @@ pub struct CoopConfig {
     /// Stop mode ends when RTT / least RTT, newly measured, falls below this. Above 1, at most `stop_at`.
     #[schemars(range(min = 1))]
     pub stop_exit: f64,
-    /// Longest stop mode. With a window of 1 there are few RTT samples, so their absence must not prolong it. Above zero.
+    /// Longest stop mode. With a window of 1 or 2 there are few RTT samples, so their absence must not prolong it. Above zero.
     pub stop_max: Span,
     /// After this many stops in a row that `stop_max` ended, the least RTT is measured again. Either the queue is not this terminal's,
     /// or the path has changed. 0: never.
@@ -193,6 +197,7 @@ impl Default for CoopConfig {
             shared_for: Span::from_secs(30),
             relapse_for: Span::from_secs(30),
             stop_at: 5.0,
+            stop_cap: 1,
             stop_grace_rtts: 1.0,
             stop_exit: 3.0,
             stop_max: Span::from_secs(3),
@@ -236,6 +241,7 @@ impl CoopConfig {
         for (key, value) in [
             ("segment_bytes", self.segment_bytes),
             ("shared_peers", self.shared_peers.into()),
+            ("stop_cap", self.stop_cap),
             ("min_cap", self.min_cap),
             ("admit_after", self.admit_after.into()),
             ("max_peers", self.max_peers.into()),

@@ -129,7 +129,7 @@ impl Daemon {
             let flow = self.flows.get_mut(&sample.id)?;
             match flow.phase() {
                 Phase::Free => None,
-                Phase::Stop { .. } => Some(1),
+                Phase::Stop { .. } => Some(self.config.stop_cap),
                 Phase::Correction { .. } | Phase::Shared { .. } => {
                     let rtt = flow.rtt_in_cap(&self.config, now)?;
                     Some(self.config.ideal_cwnd(bw_max?, rtt, terminals, shares).max(self.config.min_cap))
@@ -173,6 +173,13 @@ impl Daemon {
         }
         self.peers = Peers::new(self.id, &self.config);
         self.learnt = Recent::new(self.config.learn_window);
+    }
+
+    /// The path of one connection has changed, as after another default route. Terminals on the access point are those from before.
+    pub fn on_flow_path_change(&mut self, flow: FlowId) {
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.forget_path(&self.config);
+        }
     }
 
     /// n: the terminals that send, this one included. At least 1.

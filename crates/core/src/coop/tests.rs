@@ -95,6 +95,34 @@ fn stop_mode_waits_for_a_round_trip_and_ends_when_the_queue_has_drained() {
 }
 
 #[test]
+fn the_window_of_stop_mode_is_a_parameter() {
+    for stop_cap in [1, 2, 3] {
+        let mut t = Terminal::new(CoopConfig { stop_cap, ..CoopConfig::default() }, 9);
+        t.run(2000, 256);
+        assert_eq!(t.run(3000, 1600).last(), Some(&Some(stop_cap)));
+    }
+    assert_eq!(CoopConfig::default().stop_cap, 1, "the source's");
+}
+
+#[test]
+fn another_path_of_one_connection_leaves_the_others_and_the_terminals() {
+    let mut d = daemon(CoopConfig::default());
+    let mut caps = Vec::new();
+    let pair = |rtt_ms, bytes| [7, 8].map(|id| FlowSample { id: FlowId(id), ..sample(rtt_ms, bytes) });
+    for second in 0..3u32 {
+        d.on_announcement(at(u64::from(second) * 1000), &announcement(9, second, 1).encode()).unwrap();
+        d.on_sample(at(u64::from(second) * 1000), &pair(20, 1500 * u64::from(second)), &mut caps);
+    }
+    d.on_sample(at(2100), &pair(200, 6000), &mut caps);
+    assert!(caps.iter().all(Option::is_some), "{caps:?}");
+    d.on_flow_path_change(FlowId(8));
+    d.on_flow_path_change(FlowId(99));
+    d.on_sample(at(2200), &pair(200, 7500), &mut caps);
+    assert!(caps[0].is_some() && caps[1].is_none(), "{caps:?}");
+    assert_eq!(d.terminals(), 2);
+}
+
+#[test]
 fn the_cap_is_lifted_after_a_long_calm_and_follows_n() {
     let mut t = Terminal::new(CoopConfig { rtt_in_cap: CapRtt::Min, ..CoopConfig::default() }, 9);
     t.run(2000, 256);
@@ -271,6 +299,7 @@ fn a_configuration_is_checked() {
         ("stop_exit = 5.5", "`stop_exit` = 5.5: must be a number above 1 and at most `stop_at` (5)"),
         ("correct_at = nan", "`correct_at` = NaN: must be a number above 1 and at most 1000000"),
         ("min_cap = 0", "`min_cap` = 0: must be at least 1"),
+        ("stop_cap = 0", "`stop_cap` = 0: must be at least 1"),
         ("sample_every = \"0s\"", "`sample_every` = 0ns: must be above zero"),
         ("expire_after = \"1s\"", "`expire_after` = 1s: must be longer than `announce_every` (1s)"),
         ("phases = \"both\"", "unknown variant `both`, expected `own` or `shared`"),
@@ -377,7 +406,7 @@ fn play(config: &CoopConfig, ops: &[Op]) -> Result<Story, TestCaseError> {
                             prop_assert!(cap.is_none_or(|c| c >= config.min_cap));
                         }
                         Phase::Stop { since } => {
-                            prop_assert_eq!(cap, Some(1));
+                            prop_assert_eq!(cap, Some(config.stop_cap));
                             // No longer than the bound, and two stops are not one: the cap of the correction was between.
                             prop_assert!(at(ms).since(since) < config.stop_max);
                             prop_assert!(samples[i].rtt.is_some() || since < at(ms));

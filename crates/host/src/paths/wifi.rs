@@ -242,16 +242,12 @@ impl Wifi {
         self.socket.as_raw_fd()
     }
 
-    /// The next interface whose access point is another. `Err`: messages were lost.
-    pub fn poll(&mut self) -> io::Result<Option<Vec<u32>>> {
-        match sys::receive(self.socket.as_raw_fd(), &mut self.buffer) {
-            Ok(n) => {
-                let all = messages(&self.buffer[..n]).filter(|(kind, _)| *kind == self.family);
-                Ok(Some(all.filter_map(|(_, body)| news(body)).map(|(interface, _)| interface).collect()))
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(e) => Err(e),
-        }
+    /// The next interfaces of which an access point is told, and which; `None` of one: it has none. `Err`: nothing waits
+    /// (`WouldBlock`), or messages were lost.
+    pub fn poll(&mut self) -> io::Result<Vec<(u32, Option<Bssid>)>> {
+        let n = sys::receive(self.socket.as_raw_fd(), &mut self.buffer)?;
+        let all = messages(&self.buffer[..n]).filter(|(kind, _)| *kind == self.family);
+        Ok(all.filter_map(|(_, body)| news(body)).collect())
     }
 
     /// The access point of an interface; `None`: it has none, or more than one peer as an access point itself has.

@@ -3,6 +3,9 @@
 /// Most bytes of a first message that are looked at.
 pub const MOST_BYTES: usize = 16 * 1024;
 
+/// Most records that a first message is spread over. Each is looked at again with each byte that comes.
+const MOST_RECORDS: usize = 256;
+
 /// What the first bytes of a connection say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hello {
@@ -46,7 +49,7 @@ pub fn read(bytes: &[u8]) -> Hello {
     let otherwise = if bytes.len() < MOST_BYTES { Hello::NotYet } else { Hello::Nothing };
     // A message may be spread over several records.
     let (mut records, mut message) = (Reader(bytes), Vec::new());
-    loop {
+    for _ in 0..MOST_RECORDS {
         match records.0.first() {
             None => return otherwise,
             Some(&HANDSHAKE) => {}
@@ -72,6 +75,7 @@ pub fn read(bytes: &[u8]) -> Hello {
             return name(body).map_or(Hello::Nothing, Hello::Name);
         }
     }
+    Hello::Nothing
 }
 
 fn name(mut body: Reader) -> Option<String> {
@@ -148,6 +152,8 @@ pub(crate) mod tests {
         assert_eq!(read(&[22, 3, 1, 0, 4, 2, 0, 0, 0]), Hello::Nothing, "a server's message");
         assert_eq!(read(&[22, 3, 1, 0, 0]), Hello::Nothing, "an empty record");
         assert_eq!(read(&client_hello("", 100)), Hello::Nothing);
+        let tiny: Vec<u8> = [22, 3, 1, 0, 1, 1].repeat(300);
+        assert_eq!(read(&tiny), Hello::Nothing, "more records than are looked at");
         let mut endless = vec![22, 3, 1, 0x3f, 0xff, 1, 0xff, 0xff, 0xff];
         endless.resize(MOST_BYTES, 0);
         assert_eq!(read(&endless), Hello::Nothing, "more than is looked at");

@@ -72,7 +72,8 @@ impl Rule {
     }
 }
 
-fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
+/// Lies in a network.
+pub(crate) fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
     let bits = |ip: IpAddr| match ip {
         IpAddr::V4(v4) => u128::from(v4.to_bits()) << 96,
         IpAddr::V6(v6) => v6.to_bits(),
@@ -81,12 +82,20 @@ fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
     address.is_ipv4() == network.is_ipv4() && (length == 0 || apart >> (128 - u32::from(length)) == 0)
 }
 
+/// Who counts as one client: an address of IPv4, or of IPv6 its network of 64 bits, since a host has all addresses of that.
+pub(crate) fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => std::net::Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        v4 => v4,
+    }
+}
+
 /// Limits of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at once.
     pub connections: usize,
-    /// Connections of one client address at once.
+    /// Connections of one client at once: an address of IPv4, or a network of IPv6 with 64 bits. A quarter of all, if the file has none.
     pub per_client: usize,
     /// How long a server may take to answer.
     pub connect_timeout: Duration,
@@ -246,6 +255,17 @@ fn of_table(file: &Table, most: usize) -> Result<Rules, String> {
     let top = Section { name: String::new(), table: file };
     top.only(&["listen", "rule", "limits", "mark"])?;
     let listens: Vec<Listen> = sections(file, "listen")?.iter().map(listen).collect::<Result<_, _>>()?;
+    for (at, one) in listens.iter().enumerate() {
+        let Mode::Forward(to) = one.mode else { continue };
+        let leads_back = |other: &&Listen| {
+            let (own, port) = (other.address.ip(), other.address.port());
+            port == to.port() && (own == to.ip() || (own.is_unspecified() && to.ip().is_loopback()))
+        };
+        if let Some(other) = listens.iter().find(leads_back) {
+            let own = other.address;
+            return Err(format!("listen[{at}].to = \"{to}\": must be another place than the proxy's own, {own}"));
+        }
+    }
     if listens.is_empty() {
         return Err("listen is missing: at least one [[listen]] with address and mode must be there".to_owned());
     }
@@ -269,7 +289,7 @@ fn of_table(file: &Table, most: usize) -> Result<Rules, String> {
         rules,
         limits: Limits {
             connections,
-            per_client: count("per_client", connections)?,
+            per_client: count("per_client", (connections / 4).max(1))?,
             connect_timeout: limits.span("connect_timeout", 10)?,
             hello_timeout: limits.span("hello_timeout", 3)?,
             drain: limits.span("drain", 30)?,
@@ -326,6 +346,8 @@ mod tests {
         let rules = read("rules.toml", FILE, 1000).unwrap();
         assert_eq!(rules.listen[1].mode, Mode::Forward("192.0.2.7:443".parse().unwrap()));
         assert_eq!((rules.limits.connections, rules.limits.per_client), (1000, 20));
+        let plain = read("rules.toml", &FILE.replace("per_client = 20", ""), 1000).unwrap();
+        assert_eq!(plain.limits.per_client, 250);
         assert_eq!((rules.limits.drain, rules.limits.hello_timeout), (Duration::from_secs(5), Duration::from_secs(3)));
         let (near, far, other) = ("192.0.2.9:443", "198.51.100.1:443", "192.0.2.9:80");
         let choose = |server: &str, name| rules.choose(server.parse().unwrap(), name);
@@ -337,6 +359,15 @@ mod tests {
         assert_eq!(choose("[2001:db8::1]:443", None), Some(1));
         let needs = |server: &str| rules.needs_name(server.parse().unwrap());
         assert_eq!((needs(near), needs(far), needs(other)), (true, false, false));
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client() {
+        let of = |text: &str| client(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1:2:3"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!((of("192.0.2.1"), of("::ffff:192.0.2.1")), (of("192.0.2.1"), of("192.0.2.1")));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
     }
 
     #[test]
@@ -371,6 +402,10 @@ mod tests {
                 "listen[0].to = \"x\": must be a host",
             ),
             (&format!("{listen}to = \"x:1\""), "listen[0].to: is only for"),
+            (
+                "[[listen]]\naddress = \"0.0.0.0:7\"\nmode = \"forward\"\nto = \"127.0.0.1:7\"",
+                "listen[0].to = \"127.0.0.1:7\": must be another place than the proxy's own, 0.0.0.0:7",
+            ),
             (&format!("{listen}[[rule]]\nprefx = 3"), "rule[0].prefx: is no key here; accepted are prefix, port"),
             (&format!("{listen}[[rule]]\nprefix = \"192.0.2.0/33\""), "rule[0].prefix = \"192.0.2.0/33\": must be"),
             (&format!("{listen}[[rule]]\nprefix = \"192.0.2.0/24=1Mbit/s\""), "must be a prefix"),

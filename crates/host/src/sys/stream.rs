@@ -73,6 +73,13 @@ fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Gives a socket an address of its own.
+pub fn bind(fd: RawFd, address: SocketAddr) -> io::Result<()> {
+    let (to, bytes) = to_kernel(address);
+    // SAFETY: the address has the length given.
+    checked(unsafe { libc::bind(fd, (&raw const to).cast(), bytes) }).map(drop)
+}
+
 /// Listens on an address. `transparent`: also for connections to other hosts that netfilter's TPROXY brings; takes CAP_NET_ADMIN.
 pub fn listen(address: SocketAddr, transparent: bool) -> io::Result<OwnedFd> {
     let fd = socket(address)?;
@@ -83,9 +90,7 @@ pub fn listen(address: SocketAddr, transparent: bool) -> io::Result<OwnedFd> {
             SocketAddr::V6(_) => set_option(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)?,
         }
     }
-    let (to, bytes) = to_kernel(address);
-    // SAFETY: the address has the length given.
-    checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const to).cast(), bytes) })?;
+    bind(fd.as_raw_fd(), address)?;
     // SAFETY: no pointers. The kernel bounds the number by net.core.somaxconn.
     checked(unsafe { libc::listen(fd.as_raw_fd(), 4096) })?;
     Ok(fd)
@@ -192,9 +197,12 @@ pub fn set_mark(fd: RawFd, mark: u32) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_MARK, libc::c_int::from_ne_bytes(mark.to_ne_bytes()))
 }
 
-/// What a relay wants of a connection: no waiting for full segments, and an end for peers that are gone.
+/// What a relay wants of a connection: no waiting for full segments, and an end within two minutes for peers that are gone.
 pub fn prepare_relay(fd: RawFd) -> io::Result<()> {
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    for (option, value) in [(libc::TCP_KEEPIDLE, 60), (libc::TCP_KEEPINTVL, 15), (libc::TCP_KEEPCNT, 4)] {
+        set_option(fd, libc::IPPROTO_TCP, option, value)?;
+    }
     set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
 }
 

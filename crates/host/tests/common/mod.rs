@@ -8,6 +8,8 @@
 )]
 
 #[cfg(feature = "bpf")]
+pub mod coop;
+#[cfg(feature = "bpf")]
 pub mod flood;
 
 use std::collections::VecDeque;
@@ -142,12 +144,27 @@ impl Drop for Bed {
 
 impl Bed {
     pub fn new(line: Line) -> Bed {
+        Bed::of(line, false)
+    }
+
+    /// With frames of Ethernet on the line, and so with addresses of the link.
+    pub fn with_ethernet(line: Line) -> Bed {
+        Bed::of(line, true)
+    }
+
+    fn of(line: Line, is_ethernet: bool) -> Bed {
         let (a, b) = (End::new(), End::new());
         let open = |end: &End, own: &str, other: &str| {
-            let tun = end.run(|| sys::tun("air0").unwrap());
+            let tun = end.run(move || if is_ethernet { sys::tap("air0") } else { sys::tun("air0") }.unwrap());
             end.ip("link set lo up");
-            end.ip(&format!("addr add {own} peer {other} dev air0"));
+            let addresses = if is_ethernet { format!("{own}/24") } else { format!("{own} peer {other}") };
+            end.ip(&format!("addr add {addresses} dev air0"));
             end.ip("link set air0 mtu 1500 txqueuelen 10000 up");
+            if is_ethernet {
+                // Without waiting whether another host has it.
+                let last = own.rsplit('.').next().unwrap();
+                end.ip(&format!("addr add fe80::{last}/64 dev air0 nodad"));
+            }
             tun
         };
         let tuns = [open(&a, "10.9.0.1", "10.9.0.2"), open(&b, "10.9.0.2", "10.9.0.1")];
