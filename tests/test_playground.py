@@ -295,9 +295,10 @@ def test_it_serves_one_page_on_loopback() -> None:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
-            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22}/", url)
             with urllib.request.urlopen(url, timeout=20) as answer:
                 assert b'id="wasm"' in answer.read()
+                assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(url + "../../etc/passwd", timeout=20)
         finally:
