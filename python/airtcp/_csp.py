@@ -9,19 +9,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 _META: Final = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _OF_INNER_PAGES: Final = ("script-src", "style-src", "worker-src")
 
 
-def policy(*, scripts: Iterable[str], styles: Iterable[str], inner: str | None = None) -> str:
+def policy(
+    *, scripts: Iterable[str], styles: Iterable[str], attributes: Sequence[str] = (), inner: str | None = None
+) -> str:
     """The policy of a page.
 
     Args:
         scripts: text of each script that runs in the page.
         styles: text of each style element.
+        attributes: style attributes that scripts set.
         inner: a page that this one shows in a frame, from memory. Such a frame is bound by the policy of its maker as
             well as by its own, so this one allows the scripts and workers of the inner page, too.
     """
@@ -29,6 +32,7 @@ def policy(*, scripts: Iterable[str], styles: Iterable[str], inner: str | None =
         "default-src": ["'none'"],
         "script-src": [source(text) for text in scripts],
         "style-src": [source(text) for text in styles],
+        "style-src-attr": ["'unsafe-hashes'", *map(source, attributes)] if attributes else ["'none'"],
         "img-src": ["data:"],
         "connect-src": ["'none'"],
         "base-uri": ["'none'"],

@@ -8,7 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import check_local, duration, local_options, positive, progress_bar, set_option
+from airtcp.commands.sweep import (
+    EXECUTOR_HELP,
+    check_local,
+    duration,
+    local_options,
+    positive,
+    progress_bar,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -271,7 +279,7 @@ def add(command: Callable[..., Any]) -> None:
     one.add_argument(
         "--executor",
         metavar="ADDRESS",
-        help="run on a Dask cluster: dask://HOST:PORT, or dask:// and a scheduler file (needs airtcp[cluster])",
+        help=EXECUTOR_HELP,
     )
     one.add_argument(
         "--findings",

@@ -52,6 +52,9 @@ KINDS: Final = {
     "beyond": "Beyond the source",
 }
 
+_MOST_FILE_NAME: Final = 150
+"""Bytes of a figure's name, without its ending; file systems take 255 with all."""
+
 # A minus before a number, not the dash within a word.
 _NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
 
@@ -328,8 +331,9 @@ def filled(
 
     def policy(style: str) -> Markup:
         allowed = [early, *scripts, *([_plotly_text()] if has_plots else [])]
-        # Plotly makes an empty style element, and adds its rules one by one.
-        return Markup(_csp.policy(scripts=allowed, styles=[style, *([""] if has_plots else [])], inner=inner))
+        # Plotly makes an empty style element and adds its rules one by one. An exponent is a smaller text.
+        styles, attributes = ([style, ""], ["font-size:70%"]) if has_plots else ([style], [])
+        return Markup(_csp.policy(scripts=allowed, styles=styles, attributes=attributes, inner=inner))
 
     return (
         _environment()
@@ -483,7 +487,10 @@ def anchor(name: str) -> str:
 
 def file_name(name: str) -> str:
     """A file name that is valid on every system and cannot leave its folder."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "figure"
+    text = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "figure"
+    if len(text.encode()) <= _MOST_FILE_NAME:
+        return text
+    return f"{text.encode()[: _MOST_FILE_NAME - 17].decode(errors='ignore')}-{sha256(name.encode()).hexdigest()[:16]}"
 
 
 def inline(text: object) -> Markup:

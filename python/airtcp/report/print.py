@@ -79,6 +79,8 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
         mpl.rcParams["font.family"] = ["DejaVu Sans", *(name for name in _FALLBACKS if name in families)]
         # Without any of the fonts above, a box replaces the character. The page uses the browser's fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        # Names that leave no room for the axes: the figure is drawn all the same.
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
         figure = make()
         # Lay out once, because each file would do so again.
         figure.draw_without_rendering()
