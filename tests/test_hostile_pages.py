@@ -103,6 +103,11 @@ def of_study(folder: Path, is_hostile: bool) -> str:
     if is_hostile:
         plain, content = content, spoiled(content)
         content["matrices"] = with_names(plain["matrices"], content["matrices"])
+        # A source that names the paper itself is left out, with and without the text.
+        for finding in content["findings"]:
+            finding["source"] = finding["source"] and finding["source"].replace(
+                plain["paper"]["title"], content["paper"]["title"]
+            )
     (folder / "study.json").write_text(json.dumps(content))
     return write(folder).read_text()
 

@@ -1,4 +1,4 @@
-"""What a worker on another machine answers: the outcome of a run as bytes of JSON, and the check of it here.
+"""Answers of workers on other machines: the outcome of a run as bytes of JSON, and the check of it here.
 
 Nothing in an answer is taken on trust. Its key, engine and measures must be those that were asked for, its values of
 the kinds that a journal has, and its size bounded. So an answer can be wrong about its own run, and about nothing else.
@@ -17,7 +17,7 @@ from airtcp.sweeps.measures import MAX_ROWS, Extract
 from airtcp.sweeps.task import Outcome, Task
 
 MOST_BYTES: Final = 256 << 20
-"""Of an answer: more than a query of the most rows gives."""
+"""Size of an answer. A query of the most rows gives less."""
 MOST_TEXT: Final = 10_000
 """Characters of an error, of a name and of a measure that is text."""
 MOST_COLUMNS: Final = 1000
@@ -49,7 +49,7 @@ def decode(task: Task, engine: str, answer: object) -> Outcome:
     Args:
         task: what was asked for.
         engine: what should have carried it out.
-        answer: what came.
+        answer: an object from the network.
 
     Raises:
         AnswerError: it is not an answer to that.
