@@ -55,7 +55,7 @@ def test_a_good_answer_is_taken_as_it_is() -> None:
 
 def test_what_is_sent_is_what_comes_out(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    measures = {
+    measures: dict[str, Any] = {
         "u": "links.bottleneck.utilisation",
         "d": {"sql": "SELECT link, count(*) AS n FROM drops GROUP BY link"},
     }
