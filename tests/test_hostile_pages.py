@@ -84,13 +84,13 @@ def spoiled(value: Any, key: str = "") -> Any:
         return {k: spoiled(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [spoiled(v, key) for v in value]
-    return f"{value}{TEXT}{CONTROLS}" if isinstance(value, str) and key not in FIXED else value
+    return f"{value}{TEXT}{CONTROLS}" if isinstance(value, str) and value and key not in FIXED else value
 
 
 def with_names(old: Any, new: Any) -> Any:
     """The names of measures and arms of a matrix as before: other places of it have them as keys."""
     if isinstance(new, dict):
-        kept = {"name", "arm", "arms", "base", "if_twice"} & new.keys()
+        kept = {"name", "arm", "arms", "base", "harmed", "if_twice"} & new.keys()
         return {k: old[k] if k in kept else with_names(old[k], v) for k, v in new.items()}
     return [with_names(a, b) for a, b in zip(old, new, strict=True)] if isinstance(new, list) else new
 
