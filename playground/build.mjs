@@ -91,6 +91,7 @@ const policy = [
   `script-src ${hash(safe(script))} 'wasm-unsafe-eval'`,
   `style-src ${hash(style)}`,
   "worker-src blob:",
+  "connect-src 'none'",
   "base-uri 'none'",
   "form-action 'none'",
 ].join("; ");

@@ -159,7 +159,7 @@ def test_print_has_the_plots(browser: Any, page: Path) -> None:
     with Visit(browser, page.as_uri()) as visit:
         # Drawn as the page has time, without being scrolled to.
         visit.page.wait_for_function(
-            "document.querySelectorAll('[data-plot]').length === document.querySelectorAll('[data-drawn]').length"
+            "() => document.querySelectorAll('[data-plot]').length === document.querySelectorAll('[data-drawn]').length"
         )
         visit.page.emulate_media(media="print")
         assert visit.page.locator("[data-plot=rtt-3] svg").first.is_visible()

@@ -295,9 +295,10 @@ def test_it_serves_one_page_on_loopback() -> None:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
-            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22}/", url)
             with urllib.request.urlopen(url, timeout=20) as answer:
                 assert b'id="wasm"' in answer.read()
+                assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(url + "../../etc/passwd", timeout=20)
         finally:
@@ -501,6 +502,81 @@ def test_a_hostile_link_is_a_sentence_or_text(browser: Any) -> None:
             visit.page.wait_for_selector("#state:not(:has-text('Loading'))", timeout=60_000)
             assert re.match(r"(The|A) (link|scenario|change)\b", visit.page.text_content("#state"))
             assert visit.said == []
+
+
+def worlds() -> Iterator[tuple[str, str]]:
+    """Scenarios that are too much for a page, and what it says."""
+    many = SMALL.replace('name = "a"\nkind = "host"', 'name = "a"\nkind = "host"\ncount = {}')
+    yield many.replace("{}", str(10**9)), "must be a whole number from 1 to 1000000"
+    yield many.replace("{}", "200000"), "run it with the command line"
+    yield SMALL.replace('name = "bulk"', 'name = "bulk"\ncount = 400000'), "run it with the command line"
+    yield SMALL + "\n[__proto__]\npolluted = 1\n", "unknown key"
+    yield SMALL + "\n[constructor.prototype]\npolluted = 1\n", "unknown key"
+    yield "a = " + "[" * 20_000 + "]" * 20_000, "nested too deep"
+    yield "#" * 200_000, "is empty"
+
+
+@BUILT
+@NEEDS_CHROMIUM
+@pytest.mark.parametrize(("toml", "told"), list(worlds()), ids=[f"world{i}" for i in range(7)])
+def test_a_link_with_too_large_a_world_is_a_sentence(browser: Any, toml: str, told: str) -> None:
+    with Visit(browser, PAGE.as_uri() + links.Link(toml, ("__proto__.x=1",)).fragment(), offline=True) as visit:
+        page = visit.page
+        page.locator("#faults", has_text=told).wait_for(timeout=120_000)
+        assert page.evaluate("[({}).polluted, ({}).x, Object.keys(Object.prototype).length]") == [None, None, 0]
+        # The page goes on: another link runs.
+        page.evaluate("fragment => { location.hash = fragment }", links.Link(SMALL).fragment())
+        page.wait_for_selector(READY, timeout=60_000)
+        assert hashes(visit) == [native(SMALL)["hash"]]
+        assert visit.said == []
+
+
+@BUILT
+@NEEDS_CHROMIUM
+def test_a_link_of_ten_megabytes_is_a_sentence(browser: Any) -> None:
+    # Chromium itself takes no address of more than 2 MB; a page may set one.
+    with opened(browser, links.Link(SMALL).fragment()) as visit:
+        for size in (100_000, 1_900_000):
+            visit.page.evaluate("size => { location.hash = '#s=' + 'A'.repeat(size) }", size)
+            visit.page.wait_for_selector("#state:has-text('more than 65536 characters')", timeout=20_000)
+            visit.page.evaluate("document.getElementById('state').textContent = ''")
+        assert visit.said == []
+
+
+@INSTALLED
+def test_an_exported_link_is_data_in_the_page(airtcp: Command, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    script = "</script><script>alert(1)</script><!--"
+    toml = SMALL.replace('name = "small"', f"name = 'small'\ndescription = '{script}'")
+    link = links.Link(toml, (f"description='{script}'",)).fragment()
+    done = airtcp("play", link + "&other=</script><script>alert(2)</script>", "--export", out)
+    assert done.returncode == 0, done.stderr
+    page, plain = out.read_text(), PAGE.read_text()
+    assert len(re.findall("<script|<!--", page)) == len(re.findall("<script|<!--", plain))
+    given = re.search(r'id="given">([^<]*)</script>', page)
+    assert given is not None
+    assert re.fullmatch(r"#s=[\w-]+&set=[\w.~%-]+", given[1])
+
+
+@BUILT
+def test_the_policy_of_the_page_has_no_holes() -> None:
+    from airtcp import _csp
+
+    policy = _csp.directives(PAGE.read_text())
+    assert policy.keys() == {
+        "default-src",
+        "script-src",
+        "style-src",
+        "worker-src",
+        "connect-src",
+        "base-uri",
+        "form-action",
+    }
+    for name in ("default-src", "connect-src", "base-uri", "form-action"):
+        assert policy[name] == ["'none'"]
+    assert policy["worker-src"] == ["blob:"]
+    for value in [*policy["script-src"], *policy["style-src"]]:
+        assert value == "'wasm-unsafe-eval'" or re.fullmatch(r"'sha256-[\w+/]{43}='", value), value
 
 
 @BUILT

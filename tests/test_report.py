@@ -580,7 +580,7 @@ def test_the_look_is_remembered_and_the_plots_follow(browser: Any, folder: Path)
         before = page.evaluate(ground)
         assert line() in {shaded(colour, shade) for colour in COLOURS for shade in range(SHADES)}
         page.locator("#theme").click()
-        page.wait_for_function(f"{ground} !== {before!r}")
+        page.wait_for_function(f"() => {ground} !== {before!r}")
         page.wait_for_timeout(200)
         assert line() in {shaded(colour, shade) for colour in COLOURS_ON_DARK for shade in range(SHADES)}
         page.reload()
@@ -608,10 +608,10 @@ def test_a_series_can_be_hidden(browser: Any, folder: Path) -> None:
         before = page.evaluate(lines)
         button = figure.locator("[data-series='1']")
         button.click()
-        page.wait_for_function(f"{lines} < {before}")
+        page.wait_for_function(f"() => {lines} < {before}")
         assert button.get_attribute("aria-pressed") == "false"
         button.click()
-        page.wait_for_function(f"{lines} === {before}")
+        page.wait_for_function(f"() => {lines} === {before}")
 
 
 @NEEDS_CHROMIUM
@@ -635,7 +635,7 @@ def test_a_cloud_is_where_its_points_are(browser: Any, folder: Path, content: Js
             assert (x, y) == pytest.approx((series["x"][0], series["y"][0]), abs=1)
             assert count == len(series["x"])
         page.locator("#plot-fig4 [data-series='0']").click()
-        page.wait_for_function("document.querySelectorAll('[data-plot=fig4] .shapelayer path').length === 3")
+        page.wait_for_function("() => document.querySelectorAll('[data-plot=fig4] .shapelayer path').length === 3")
 
 
 @NEEDS_CHROMIUM
@@ -657,7 +657,7 @@ def test_a_command_is_copied(browser: Any, folder: Path, content: Json) -> None:
     grant: dict[str, Any] = {"permissions": ["clipboard-read", "clipboard-write"]}
     with Visit(browser, (folder / "report.html").as_uri(), **grant) as visit:
         visit.page.locator(".copy").first.click()
-        visit.page.wait_for_function("document.querySelector('.copy').textContent.includes('Copied')")
+        visit.page.wait_for_function("() => document.querySelector('.copy').textContent.includes('Copied')")
         assert visit.page.evaluate("navigator.clipboard.readText()") == content["command"]
 
 

@@ -32,6 +32,28 @@ test("faults are those of the command line", () => {
   assert.throws(() => engine.advance(1), /no run is open/);
 });
 
+test("a scenario made to harm is a fault, and pollutes nothing", () => {
+  const call = STORIES[0]?.toml ?? "";
+  const before = Object.getOwnPropertyNames(Object.prototype).length;
+  const own = new Engine(wasm);
+  const bad = [
+    ...["__proto__", "constructor.prototype", "prototype"].map((key) => `${call}\n[${key}]\npolluted = 1\n`),
+    ...["__proto__", "constructor", "toString"].map((name) => call.replace('kind = "host"', `kind = "${name}"`)),
+    ...[1e9, 1e6, Number.MAX_SAFE_INTEGER].map((count) => call.replace('kind = "host"', `kind = "host"\ncount = ${count}`)),
+    `a = ${"[".repeat(50_000)}${"]".repeat(50_000)}`,
+    `${"a.".repeat(50_000)}a = 1`,
+    "\u0000",
+    call.replace(/^name = .*$/m, "name = '<img src=x onerror=alert(1)>'\nname = 'twice'"),
+  ];
+  for (const toml of bad) assert.throws(() => own.check({ toml }), EngineError, toml.slice(0, 40));
+  for (const set of ["__proto__.polluted=1", "constructor.prototype.polluted=1", "nodes.__proto__.x=1"]) assert.throws(() => own.check({ toml: call, set: [set] }), EngineError, set);
+  assert.throws(() => own.change(call, ["__proto__", "polluted"], "1") && own.check({ toml: own.change(call, ["__proto__", "polluted"], "1") }), EngineError);
+  assert.equal(own.broken, false);
+  assert.equal(own.check({ toml: call }).name, engine.check({ toml: call }).name);
+  assert.equal(Object.getOwnPropertyNames(Object.prototype).length, before);
+  assert.equal("polluted" in {}, false);
+});
+
 test("drawing a run does not change it", () => {
   for (const { id, toml, set } of STORIES) {
     const plain = run(wasm, { toml: short(toml), set });

@@ -22,6 +22,22 @@ test("a link that was cut or made to harm is refused", async () => {
   for (const link of bad) await assert.rejects(fromFragment(link), LinkError, link.slice(0, 40));
 });
 
+test("a link of any size and form is refused at once, and touches nothing", async () => {
+  const { length } = Object.getOwnPropertyNames(Object.prototype);
+  const { "0": plain = "" } = (await toFragment(given)).split("&");
+  const bad = [`#s=${"A".repeat(10_000_000)}`, `${plain}${"&set=".repeat(2_000_000)}`, "#s=A", "#s=A===", "#s=\u0101\u0102", "#s=a b", "#s=../../etc", "#s=%41%41"];
+  const begin = performance.now();
+  for (const link of bad) await assert.rejects(fromFragment(link), LinkError, link.slice(0, 40));
+  assert.ok(performance.now() - begin < 2000);
+  // Many levels: what unpacks to a bomb is not unpacked again.
+  const twice = deflateRawSync(deflateRawSync(Buffer.alloc(1 << 24)));
+  const once = await fromFragment(`#s=${twice.toString("base64url")}`).catch((error: unknown) => error);
+  assert.ok(once instanceof LinkError || (once !== null && typeof once === "object" && "toml" in once));
+  assert.deepEqual(await fromFragment(`${plain}&__proto__=x&constructor=y&set=__proto__.a=1`), { toml: given.toml, set: ["__proto__.a=1"] });
+  assert.equal(Object.getOwnPropertyNames(Object.prototype).length, length);
+  assert.equal("a" in {}, false);
+});
+
 test("the command is safe in a shell", () => {
   assert.equal(quoted("a=b"), "a=b");
   assert.equal(quoted("it's; rm -rf $HOME"), `'it'\\''s; rm -rf $HOME'`);

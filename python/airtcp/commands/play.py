@@ -72,7 +72,7 @@ def play(args: argparse.Namespace) -> int:
         raise StopError("the page is damaged: `make playground` builds it anew", FAILURE)
     page = page.replace(GIVEN, GIVEN.replace(b"></", b">" + fragment.encode() + b"</"))
     if args.export is None:
-        return _serve(page, fragment, args.port, browse=not args.no_browser)
+        return _serve(page, args.port, browse=not args.no_browser)
     try:
         write_bytes(Path(args.export), page)
     except OSError as error:
@@ -81,35 +81,21 @@ def play(args: argparse.Namespace) -> int:
     return OK
 
 
-def _serve(page: bytes, fragment: str, port: int, *, browse: bool) -> int:
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            is_page = self.path == "/"
-            self.send_response(200 if is_page else 404)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(page) if is_page else 0))
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.end_headers()
-            if is_page:
-                self.wfile.write(page)
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
+def _serve(page: bytes, port: int, *, browse: bool) -> int:
+    from airtcp.serving import PageServer
 
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        server = PageServer(page, port)
     except OSError as error:
         raise StopError(f"cannot open port {port} on 127.0.0.1: {error.strerror}", FAILURE) from error
     with server:
-        url = f"http://127.0.0.1:{server.server_address[1]}/"
-        write_out(url + "\n")
-        say("Only this machine can open it. Ctrl-C ends it.")
+        write_out(server.url + "\n")
+        say("Only this machine can open it, and only at this address. Ctrl-C ends it.")
         if browse:
             import webbrowser
 
-            webbrowser.open(url + fragment)
+            # The page has its scenario: in the address, other users would see it among the browser's arguments.
+            webbrowser.open(server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

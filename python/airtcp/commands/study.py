@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupted, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import check_local, duration, local_options, planning, positive, progress_bar, set_option
+from airtcp.commands.sweep import (
+    EXECUTOR_HELP,
+    check_local,
+    duration,
+    local_options,
+    planning,
+    positive,
+    progress_bar,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,7 +292,7 @@ def add(command: Callable[..., Any]) -> None:
     one.add_argument(
         "--executor",
         metavar="ADDRESS",
-        help="run on a Dask cluster: dask://HOST:PORT, or dask:// and a scheduler file (needs airtcp[cluster])",
+        help=EXECUTOR_HELP,
     )
     one.add_argument(
         "--findings",

@@ -275,6 +275,16 @@ def check_local(args: argparse.Namespace) -> None:
             "use either --memory-limit or --executor, not both: workers of a cluster have limits of their own",
             BAD_INPUT,
         )
+    from airtcp.executors import unprotected
+
+    if (warning := unprotected(args.executor)) is not None:
+        say(f"warning: {warning}")
+
+
+EXECUTOR_HELP: Final = (
+    "run on a Dask cluster: dask://HOST:PORT, dask+tls://HOST:PORT, or dask:// and a scheduler file (needs "
+    "airtcp[cluster]); whoever controls the cluster can run programs as you: use one that you trust"
+)
 
 
 def positive(text: str) -> int:
@@ -317,7 +327,7 @@ def add(command: Callable[..., Any]) -> None:
     sub.add_argument(
         "--executor",
         metavar="ADDRESS",
-        help="run on a Dask cluster: dask://HOST:PORT, or dask:// and a scheduler file (needs airtcp[cluster])",
+        help=EXECUTOR_HELP,
     )
     sub.add_argument("--json", action="store_true", help="print manifest and runs as one JSON object and nothing else")
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")

@@ -45,7 +45,8 @@ def executor_of(address: object, jobs: int | None = None, memory_limit: int | No
 
     Args:
         address: `None`: worker processes here; `"threads"`: threads here; `"dask://HOST:PORT"`,
-            `"dask://SCHEDULER_FILE"`, or a `distributed.Client`.
+            `"dask+tls://HOST:PORT"`, `"dask://SCHEDULER_FILE"`, or a `distributed.Client`. Whoever controls the
+            cluster can run programs as this user.
         jobs: tasks at a time, here; by default one per core.
         memory_limit: bytes that a run may take, for worker processes; by default what the machine has.
 
@@ -61,13 +62,15 @@ def executor_of(address: object, jobs: int | None = None, memory_limit: int | No
 
         return ThreadExecutor(jobs)
     if isinstance(address, str):
-        if not address.startswith("dask://") or address == "dask://":
+        scheme, _, place = address.partition("://")
+        if scheme not in ("dask", "dask+tls") or not place:
             raise ExecutorError(
-                f"--executor {address}: must be dask://HOST:PORT, dask:// and the path of a scheduler file, or threads"
+                f"--executor {address}: must be dask://HOST:PORT, dask+tls://HOST:PORT, dask:// and the path of a "
+                f"scheduler file, or threads"
             )
         from airtcp.executors.dask import DaskExecutor
 
-        return DaskExecutor.connect(address.removeprefix("dask://"))
+        return DaskExecutor.connect(place, tls=scheme == "dask+tls")
     if hasattr(address, "scheduler_info"):
         from airtcp.executors.dask import DaskExecutor
 
@@ -79,4 +82,38 @@ def executor_of(address: object, jobs: int | None = None, memory_limit: int | No
     )
 
 
-__all__ = ["Executor", "ExecutorError", "executor_of"]
+def unprotected(address: str | None) -> str | None:
+    """A warning if an address of a cluster is on a network, without TLS; else `None`."""
+    scheme, _, place = (address or "").partition("://")
+    if scheme != "dask":
+        return None
+    if ":" not in place or "/" in place:
+        import json
+        from contextlib import suppress
+        from pathlib import Path
+
+        url = ""
+        with suppress(OSError, ValueError, AttributeError):
+            url = str(json.loads(Path(place).read_text(encoding="utf-8")).get("address", ""))
+        protocol, _, place = url.partition("://")
+        if protocol in ("", "tls", "wss", "inproc"):
+            return None
+    host = place.rpartition(":")[0].strip("[]")
+    if _is_loopback(host):
+        return None
+    return (
+        f"the connection to {host} is not protected: whoever is between can run programs as you. "
+        f"dask+tls://HOST:PORT is (docs/cluster.md)"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+__all__ = ["Executor", "ExecutorError", "executor_of", "unprotected"]

@@ -55,6 +55,8 @@ _STYLE: Final[dict[Any, Any]] = {
     # Text stays text, and the same figure gives the same bytes.
     "svg.fonttype": "none",
     "svg.hashsalt": "airtcp",
+    # A dollar in a name begins no formula.
+    "text.parse_math": False,
 }
 
 _COLUMN: Final[dict[Any, Any]] = {

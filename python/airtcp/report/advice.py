@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-import airtcp
 from airtcp import stats
 from airtcp.advice import show
 from airtcp.advice.measures import UNITS
-from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
-from airtcp.report.page import _environment, _resource, _tones
+from airtcp.report.page import filled
 
 if TYPE_CHECKING:
     from airtcp.advice.ranking import Advice
@@ -39,26 +35,15 @@ def html(advice: Advice) -> str:
             "is_advised": name in advice.advised,
         }
 
-    return (
-        _environment()
-        .get_template("advice.html.j2")
-        .render(
-            advice=advice,
-            headline=show.headline(advice),
-            best=row(advice.advised[0]) if advice.best is not None else None,
-            promise=show.promise(advice),
-            base=[
-                show.value(stats.mean(advice.base[measure.name]), UNITS[measure.name]) for measure in advice.measures
-            ],
-            titles=[show.TITLES.get(measure.name, measure.name) for measure in advice.measures],
-            rows=[row(name) for name in show.order(advice)],
-            reasons=show.reasons(advice.left_out),
-            notes=show.notes(advice),
-            light=_tones(COLOURS),
-            dark=_tones(COLOURS_ON_DARK),
-            plotly="",
-            css=Markup(_resource("page.css")),
-            script=Markup(_resource("page.js")),
-            version=airtcp.__version__,
-        )
+    return filled(
+        "advice.html.j2",
+        advice=advice,
+        headline=show.headline(advice),
+        best=row(advice.advised[0]) if advice.best is not None else None,
+        promise=show.promise(advice),
+        base=[show.value(stats.mean(advice.base[measure.name]), UNITS[measure.name]) for measure in advice.measures],
+        titles=[show.TITLES.get(measure.name, measure.name) for measure in advice.measures],
+        rows=[row(name) for name in show.order(advice)],
+        reasons=show.reasons(advice.left_out),
+        notes=show.notes(advice),
     )

@@ -10,17 +10,15 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from markupsafe import Markup
 
-import airtcp
 from airtcp.analysis import limits, stations
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 from airtcp.analysis.show import CLASSES, air_sentence, amount, answer, decimal
-from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
+from airtcp.plots.style import COLOURS
 from airtcp.report import interactive
 from airtcp.report.look import Look, number, with_unit
 from airtcp.report.model import Axis, Plot, Series
-from airtcp.report.page import PAGE, _environment, _json, _resource, _tones, plotly
+from airtcp.report.page import PAGE, _json, _resource, filled
 
 DETAILS: Final = 12
 """Number of flows with plots of their own."""
@@ -92,43 +90,35 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
     shown = [_detail(analysis, flow) for flow in flows[:details] if flow["data_packets"]]
     held = _held_plot(totals["timeouts_by_duplicate_acks"]) if totals["timeouts"] else None
     air = _air_plot(analysis)
-    return (
-        _environment()
-        .get_template("capture.html.j2")
-        .render(
-            analysis=analysis,
-            capture=analysis.capture,
-            link_types=_link_types(analysis.capture["link_types"]),
-            started=_moment(analysis.capture["first_s"]),
-            totals=totals,
-            with_data=analysis.flows.filter(pl.col("data_packets") > 0).select(pl.len()).collect().item(),
-            summary=_summary(totals),
-            answer=answer(analysis),
-            where=_where(analysis),
-            air=air,
-            air_says=air_sentence(analysis),
-            air_heads=[" ".join(head) for head in stations.HEADS],
-            air_rows=[
-                [row["transmitter"] or "not known", row["receiver"], *stations.cells(row)] for row in totals["stations"]
-            ],
-            classes=_classes(totals["retransmissions_by_class"]),
-            flows=[_row(flow) for flow in flows],
-            columns=COLUMNS,
-            shown=shown,
-            detailed={detail["flow"]["flow"] for detail in shown},
-            held=held,
-            policies=POLICIES,
-            limits=limits.LIMITS,
-            amount=amount,
-            light=_tones(COLOURS),
-            dark=_tones(COLOURS_ON_DARK),
-            plotly=Markup(plotly()) if shown or held or air else "",
-            css=Markup(_resource("page.css")),
-            own_css=Markup(_resource("capture.css")),
-            script=Markup(_resource("page.js")),
-            own_script=Markup(_resource("capture.js")),
-            version=airtcp.__version__,
-        )
+    return filled(
+        "capture.html.j2",
+        own_css=_resource("capture.css"),
+        own_scripts=[_resource("capture.js")],
+        has_plots=bool(shown or held or air),
+        analysis=analysis,
+        capture=analysis.capture,
+        link_types=_link_types(analysis.capture["link_types"]),
+        started=_moment(analysis.capture["first_s"]),
+        totals=totals,
+        with_data=analysis.flows.filter(pl.col("data_packets") > 0).select(pl.len()).collect().item(),
+        summary=_summary(totals),
+        answer=answer(analysis),
+        where=_where(analysis),
+        air=air,
+        air_says=air_sentence(analysis),
+        air_heads=[" ".join(head) for head in stations.HEADS],
+        air_rows=[
+            [row["transmitter"] or "not known", row["receiver"], *stations.cells(row)] for row in totals["stations"]
+        ],
+        classes=_classes(totals["retransmissions_by_class"]),
+        flows=[_row(flow) for flow in flows],
+        columns=COLUMNS,
+        shown=shown,
+        detailed={detail["flow"]["flow"] for detail in shown},
+        held=held,
+        policies=POLICIES,
+        limits=limits.LIMITS,
+        amount=amount,
     )
 
 
@@ -504,12 +494,12 @@ class _Drawing:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": sign.name,
+                "name": interactive.escape(sign.name),
                 "showlegend": False,
                 "x": _typed(x, "<f8"),
                 "y": _typed(y, "<f4"),
                 "line": {"dash": sign.dash, "width": 2 if wait else 1.6, "shape": "hv" if step else "linear"},
-                "hovertemplate": f"%{{y:.6~g}} at %{{x:.6~f}} s<extra>{sign.name}</extra>",
+                "hovertemplate": "%{y:.6~g} at %{x:.6~f} s<extra>%{fullData.name}</extra>",
                 "meta": self._meta(sign, y),
             }
         )
@@ -526,7 +516,7 @@ class _Drawing:
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": sign.name,
+                "name": interactive.escape(sign.name),
                 "showlegend": False,
                 "x": x.to_list(),
                 "y": y.to_list(),
@@ -554,7 +544,7 @@ class _Drawing:
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "name": sign.name,
+                    "name": interactive.escape(sign.name),
                     "showlegend": False,
                     "x": _typed(pl.Series(x, dtype=pl.Float64), "<f8"),
                     "y": _typed(pl.Series(y, dtype=pl.Float64), "<f4"),

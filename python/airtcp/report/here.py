@@ -37,10 +37,14 @@ class Offer:
 @cache
 def page() -> str:
     """The page of `airtcp play`, compressed, in base64; empty: this airtcp was built without it."""
+    return base64.b64encode(gzip.compress(text().encode(), compresslevel=9, mtime=0)).decode("ascii") if text() else ""
+
+
+@cache
+def text() -> str:
+    """The page of `airtcp play`; empty: this airtcp was built without it."""
     file = files("airtcp").joinpath("page/playground.html")
-    if not file.is_file():
-        return ""
-    return base64.b64encode(gzip.compress(file.read_bytes(), compresslevel=9, mtime=0)).decode("ascii")
+    return file.read_bytes().decode() if file.is_file() else ""
 
 
 def offers(folder: Path, experiments: Mapping[str, str]) -> dict[str, list[Offer]]:

@@ -277,7 +277,7 @@ def _packed(values: Sequence[Any]) -> str:
 
 
 def _x(plot: Plot, series: Series) -> list[Any]:
-    return [None if x is None else category(plot, x) for x in series.x] if is_category(plot) else list(series.x)
+    return [None if x is None else escape(category(plot, x)) for x in series.x] if is_category(plot) else list(series.x)
 
 
 def _hover(plot: Plot, series: Series) -> list[str]:
@@ -317,7 +317,7 @@ def _axis(plot: Plot, which: str) -> dict[str, Any]:
     axis = plot.x if which == "x" else plot.y
     result = axis_of(_axis_title(axis, 44 if which == "x" else 28))
     if which == "x" and is_category(plot):
-        names = categories(plot)
+        names = [escape(name) for name in categories(plot)]
         return result | {
             "type": "category",
             "categoryorder": "array",

@@ -29,6 +29,10 @@
   const unpacked = async () => {
     const script = document.createElement("script");
     script.textContent = await textOf("plotly");
+    // Plotly brings a style for its maps, which the policy of the page refuses: for Plotly it is there already.
+    for (const [, id] of script.textContent.matchAll(/getElementById\("([0-9a-f]{64})"\)/g)) {
+      document.head.append(Object.assign(document.createElement("style"), { id }));
+    }
     document.head.append(script);
     script.remove();
     return window.Plotly;
@@ -115,6 +119,8 @@
     console.error(error);
   };
   const places = [...document.querySelectorAll("[data-plot]")];
+  // The policy of the page takes no style attributes.
+  for (const place of places) if (place.dataset.rem) place.style.height = `${place.dataset.rem}rem`;
   const near = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
@@ -272,6 +278,7 @@
         const page = await (simulator ??= textOf("simulator"));
         const run = runs[select.value];
         frame = document.createElement("iframe");
+        frame.sandbox = "allow-scripts allow-downloads";
         frame.title = `Simulator: ${run.text}`;
         frame.src = URL.createObjectURL(new Blob([page.replace(given, () => given + run.fragment)], { type: "text/html" }));
         box.closest(".group").after(frame);

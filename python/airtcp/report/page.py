@@ -20,6 +20,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 import airtcp
+from airtcp import _csp
 from airtcp._files import write_bytes
 from airtcp._marker import Batch
 from airtcp.errors import ResultsError
@@ -50,6 +51,9 @@ KINDS: Final = {
     "sensitivity": "Sensitivity: gaps in the source, varied",
     "beyond": "Beyond the source",
 }
+
+_MOST_FILE_NAME: Final = 150
+"""Bytes of a figure's name, without its ending; file systems take 255 with all."""
 
 # A minus before a number, not the dash within a word.
 _NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
@@ -119,6 +123,7 @@ def made_by() -> str:
         digest.update(f"{name} {version(name)}\n".encode())
     package = Path(airtcp.__file__).parent
     sources = [path for part in ("report", "plots", "page") for path in sorted((package / part).glob("*.*"))]
+    sources.append(Path(_csp.__file__))
     for path in sources:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
@@ -268,43 +273,83 @@ def html(
         if experiments:
             sections.append({"kind": kind, "title": title, "experiments": experiments})
     counts = {verdict: sum((f.verdict or "none") == verdict for f in study.findings) for verdict in VERDICTS}
+    return filled(
+        "page.html.j2",
+        study=study,
+        made_by=made_by(),
+        matrices=[_matrix(matrix) for matrix in study.matrices],
+        sections=sections,
+        overview=[f for s in sections for e in s["experiments"] for g in e["groups"] for f in g.findings]
+        + [f for f in study.findings if f.id not in claimed],
+        loose=[f for f in study.findings if f.id not in claimed],
+        counts=counts,
+        answer=[] if study.answer is None else [by_id[name] for name in study.answer.findings if name in by_id],
+        key_plot=key_plot,
+        network=_drawings(study, networks, key_plot),
+        verdicts=VERDICTS,
+        always=ALWAYS_SHOWN,
+        look=look,
+        known={experiment.id: experiment.title for experiment in study.experiments},
+        data={
+            plot.id: _json(interactive.figure(plot, look) | {"table": table(plot)})
+            for experiment in study.experiments
+            for plot in experiment.plots
+        },
+        static={name: Markup(f"data:image/svg+xml;base64,{_base64(svg)}") for name, svg in static.items()},
+        runs={
+            name: _json([{"text": one.text, "fragment": one.fragment} for one in found])
+            for name, found in offers.items()
+            if found
+        },
+        has_simulator=any(offers.values()),
+        has_plots=any(experiment.plots for experiment in study.experiments),
+    )
+
+
+def filled(
+    template: str,
+    *,
+    own_css: str = "",
+    own_scripts: Sequence[str] = (),
+    has_plots: bool = False,
+    has_simulator: bool = False,
+    **content: object,
+) -> str:
+    """A page with what all pages have, and with the policy that allows its scripts and styles only.
+
+    Args:
+        template: of the page.
+        own_css: style of this kind of page.
+        own_scripts: scripts of this kind of page.
+        has_plots: Plotly is in the page.
+        has_simulator: the page of `airtcp play` is in the page.
+        content: what the template asks for. Nothing of it is ever a script or a style.
+    """
+    early, *scripts = map(_resource, ("early.js", "page.js"))
+    scripts += own_scripts
+    inner = here.text() if has_simulator else None
+
+    def policy(style: str) -> Markup:
+        allowed = [early, *scripts, *([_plotly_text()] if has_plots else [])]
+        # Plotly makes an empty style element and adds its rules one by one. An exponent is a smaller text.
+        styles, attributes = ([style, ""], ["font-size:70%"]) if has_plots else ([style], [])
+        return Markup(_csp.policy(scripts=allowed, styles=styles, attributes=attributes, inner=inner))
+
     return (
         _environment()
-        .get_template("page.html.j2")
+        .get_template(template)
         .render(
-            study=study,
-            matrices=[_matrix(matrix) for matrix in study.matrices],
-            sections=sections,
-            overview=[f for s in sections for e in s["experiments"] for g in e["groups"] for f in g.findings]
-            + [f for f in study.findings if f.id not in claimed],
-            loose=[f for f in study.findings if f.id not in claimed],
-            counts=counts,
-            answer=[] if study.answer is None else [by_id[name] for name in study.answer.findings if name in by_id],
-            key_plot=key_plot,
-            network=_drawings(study, networks, key_plot),
-            verdicts=VERDICTS,
-            always=ALWAYS_SHOWN,
-            look=look,
-            known={experiment.id: experiment.title for experiment in study.experiments},
             light=_tones(COLOURS),
             dark=_tones(COLOURS_ON_DARK),
-            data={
-                plot.id: _json(interactive.figure(plot, look) | {"table": table(plot)})
-                for experiment in study.experiments
-                for plot in experiment.plots
-            },
-            static={name: Markup(f"data:image/svg+xml;base64,{_base64(svg)}") for name, svg in static.items()},
-            runs={
-                name: _json([{"text": one.text, "fragment": one.fragment} for one in found])
-                for name, found in offers.items()
-                if found
-            },
-            simulator=Markup(here.page()) if any(offers.values()) else "",
-            plotly=Markup(plotly()) if any(experiment.plots for experiment in study.experiments) else "",
             css=Markup(_resource("page.css")),
-            script=Markup(_resource("page.js")),
+            own_css=Markup(own_css),
+            early=Markup(early),
+            scripts=[Markup(text) for text in scripts],
+            plotly=Markup(plotly()) if has_plots else "",
+            simulator=Markup(here.page()) if has_simulator else "",
+            policy=policy,
             version=airtcp.__version__,
-            made_by=made_by(),
+            **content,
         )
     )
 
@@ -420,9 +465,13 @@ def _base64(data: bytes) -> str:
 @cache
 def plotly() -> str:
     """Plotly's script, compressed to a third of its size. The page unpacks it when a plot comes into view."""
+    return _base64(gzip.compress(_plotly_text().encode(), compresslevel=9, mtime=0))
+
+
+def _plotly_text() -> str:
     from plotly.offline import get_plotlyjs
 
-    return _base64(gzip.compress(get_plotlyjs().encode(), compresslevel=9, mtime=0))
+    return str(get_plotlyjs())
 
 
 def _json(value: object) -> Markup:
@@ -438,7 +487,10 @@ def anchor(name: str) -> str:
 
 def file_name(name: str) -> str:
     """A file name that is valid on every system and cannot leave its folder."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "figure"
+    text = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "figure"
+    if len(text.encode()) <= _MOST_FILE_NAME:
+        return text
+    return f"{text.encode()[: _MOST_FILE_NAME - 17].decode(errors='ignore')}-{sha256(name.encode()).hexdigest()[:16]}"
 
 
 def inline(text: object) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping
@@ -48,6 +49,9 @@ _CHARACTER_IN: Final = 0.055
 MANY_POINTS: Final = 2000
 """A plot with more points than this has them as an image within the SVG."""
 
+_CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Characters that no SVG may have; a line may end."""
+
 # Fonts for other scripts: an installed one is used where the first font has no glyph.
 _FALLBACKS: Final = ("Noto Sans CJK JP", "Noto Sans JP", "IPAGothic", "Hiragino Sans", "Yu Gothic", "Arial Unicode MS")
 
@@ -75,6 +79,8 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
         mpl.rcParams["font.family"] = ["DejaVu Sans", *(name for name in _FALLBACKS if name in families)]
         # Without any of the fonts above, a box replaces the character. The page uses the browser's fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        # Names that leave no room for the axes: the figure is drawn all the same.
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
         figure = make()
         # Lay out once, because each file would do so again.
         figure.draw_without_rendering()
@@ -165,8 +171,10 @@ def _wrap(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Matplotlib cannot read as mathematics. A leading _ is hidden, because it would suppress the legend."""
-    text = text.replace("$", r"\$")
+    """Text as Matplotlib can draw and write it: control characters, which no SVG may have, become spaces. A leading _
+    is hidden, because it would suppress the legend.
+    """
+    text = _CONTROLS.sub(" ", text)
     return f"\N{ZERO WIDTH SPACE}{text}" if text.startswith("_") else text
 
 

@@ -183,10 +183,15 @@ def prepare_experiment(
         )
     except SweepError as error:
         raise StudyError(str(error)) from error
-    return prepare_plan(experiment, planned, mode)
+    return prepare_plan(experiment, planned, mode, progress)
 
 
-def prepare_plan(experiment: Experiment, planned: Plan, mode: Mode) -> Prepared:
+def prepare_plan(
+    experiment: Experiment,
+    planned: Plan,
+    mode: Mode,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+) -> Prepared:
     """Checks an experiment's plots and findings against its plan.
 
     Raises:
