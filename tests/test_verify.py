@@ -23,8 +23,7 @@ from airtcp.sweeps.planning import plan
 from airtcp.sweeps.running import execute
 from airtcp.sweeps.store import Store
 from airtcp.sweeps.task import Outcome
-from airtcp.verify import verify
-from airtcp.verify_published import DIGESTS, digest, digests_of, verify_study, verify_whole_study
+from airtcp.verify import DIGESTS, digest, digests_of, verify, verify_study, verify_whole_study
 from conftest import ROOT, Command
 
 CAPTURED = '\ncapture = ["bottleneck"]\n'

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 Json = dict[str, Any]
+Tell = Callable[[str], object]
 
 AGREES: Final = 0
 DIFFERS: Final = 1
@@ -142,6 +144,18 @@ class Verified:
         return cls(**{name: document[name] for name in cls.__dataclass_fields__})
 
 
+def silent(_: str) -> None:
+    """Tells nobody."""
+
+
+def note_engine(engine: object, found: Verified) -> None:
+    """Tells that another engine made the results. Its bits may differ, and its name rests on trust."""
+    from airtcp import _airtcp
+
+    if engine != _airtcp.engine():
+        found.notes.append(f"made by engine {engine or '(not named)'}, here it is {_airtcp.engine()}")
+
+
 def _percent(chance: float) -> str:
     text = f"{100 * chance:.3g}"
     return f"{text} %" if text != "100" else "nearly 100 %"
@@ -197,8 +211,11 @@ __all__ = [
     "NEVER_MADE_AGAIN",
     "UNCHECKED",
     "Limits",
+    "Tell",
     "Verified",
     "differences",
     "limits",
+    "note_engine",
+    "silent",
     "without",
 ]

@@ -13,7 +13,6 @@ import json
 import secrets
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,12 @@ from airtcp.errors import ResultsError, RunError, ScenarioError
 from airtcp.execution import Execution
 from airtcp.results import CAPTURE, FORMAT, MANIFEST, SUMMARY, Folder, Results
 from airtcp.sweeps.store import FORMAT as JOURNAL_FORMAT
-from airtcp.verified import Limits, Verified, differences, limits, without
+from airtcp.verified import Limits, Tell, Verified, differences, limits, note_engine, silent, without
 from airtcp.verify_files import check_files, open_folder
+from airtcp.verify_published import DIGESTS, digest, digests_of, scenario_id, verify_study, verify_whole_study
+from airtcp.verify_runs import check_runs, perform_all
 
 Json = dict[str, Any]
-Tell = Callable[[str], object]
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 def verify(
@@ -41,7 +37,7 @@ def verify(
     runs: int | None,
     seed: int | None = None,
     jobs: int | None = None,
-    tell: Tell = _silent,
+    tell: Tell = silent,
     most: Limits | None = None,
 ) -> Verified:
     """Holds a folder of results against its checksums, makes runs again, and all that follows from them.
@@ -66,19 +62,11 @@ def verify(
     if marker.kind == FORMAT:
         _check_run(folder, marker, runs != 0, found, most)
     elif marker.kind == JOURNAL_FORMAT:
-        from airtcp.verify_runs import check_runs
-
         check_runs(folder, marker, runs, jobs, found, tell, most)
     else:
         found.not_checked += sorted(marker.files)
         found.notes.append("a capture is not analysed again: it is not in the folder")
     return found
-
-
-def note_engine(engine: object, found: Verified) -> None:
-    """Tells that another engine made the results. Its bits may differ, and its name rests on trust."""
-    if engine != _airtcp.engine():
-        found.notes.append(f"made by engine {engine or '(not named)'}, here it is {_airtcp.engine()}")
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -179,4 +167,16 @@ def _is_equal(results: Results, fresh: Results, name: str) -> bool:
         return False
 
 
-__all__ = ["Limits", "Verified", "limits", "note_engine", "verify"]
+__all__ = [
+    "DIGESTS",
+    "Limits",
+    "Verified",
+    "digest",
+    "digests_of",
+    "limits",
+    "perform_all",
+    "scenario_id",
+    "verify",
+    "verify_study",
+    "verify_whole_study",
+]

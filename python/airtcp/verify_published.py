@@ -15,8 +15,7 @@ from airtcp.errors import ResultsError
 from airtcp.sweeps.results import TASKS, read_table
 from airtcp.sweeps.store import Store, measures_as_kept
 from airtcp.sweeps.task import Outcome, Task, key_of
-from airtcp.verified import Limits, Verified, differences, limits
-from airtcp.verify import Tell, note_engine
+from airtcp.verified import Limits, Tell, Verified, differences, note_engine, silent
 from airtcp.verify_runs import draw, perform_all
 
 DIGESTS: Final = "published-runs.txt"
@@ -24,14 +23,19 @@ DIGESTS: Final = "published-runs.txt"
 MAX_DIGESTS: Final = 1000
 """Runs of a study that are published. Their order is that of their hashes, so these are drawn at random."""
 
-NEVER_MADE_AGAIN: Final = ("airtcp_version", "engine", "command", "wall_s", "cpus", "format", "format_version")
+NEVER_MADE_AGAIN: Final = (
+    "airtcp_version",
+    "engine",
+    "command",
+    "wall_s",
+    "cpus",
+    "format",
+    "format_version",
+    "carried",
+)
 """Keys of `published.json` that no repetition can give."""
 
 Json = dict[str, Any]
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 def scenario_id(scenario: Mapping[str, Any]) -> str:
@@ -70,7 +74,7 @@ def verify_study(
     runs: int,
     seed: int | None = None,
     jobs: int | None = None,
-    tell: Tell = _silent,
+    tell: Tell = silent,
     most: Limits | None = None,
 ) -> Verified:
     """Makes some of the runs again from which a study's verdicts were published.
@@ -119,7 +123,7 @@ def verify_study(
     drawn = draw(own, runs, seed)
     found.is_drawn = len(drawn) < found.of
     tell(f"{study.id}: {len(drawn)} of {len(lines)} published runs are made again (--seed {seed})")
-    made = {o.key: o for o in perform_all([by_id[name] for name in drawn], jobs, most or limits())}
+    made = {o.key: o for o in perform_all([by_id[name] for name in drawn], jobs, most)}
     for name in drawn:
         outcome = made[by_id[name].key]
         if outcome.end is not None:
@@ -138,7 +142,7 @@ def _bare(document: Json) -> Json:
     return {key: value for key, value in document.items() if key not in NEVER_MADE_AGAIN}
 
 
-def verify_whole_study(name: str, jobs: int | None = None, tell: Tell = _silent) -> Verified:
+def verify_whole_study(name: str, jobs: int | None = None, tell: Tell = silent) -> Verified:
     """Runs a whole study again and compares its findings, tables and matrices with the published ones.
 
     Raises:

@@ -27,8 +27,7 @@ from airtcp.sweeps.planning import Plan, Point
 from airtcp.sweeps.results import MANIFEST, RUNS, TASKS, SweepResults, parquet
 from airtcp.sweeps.store import JOURNAL, Store, measures_as_kept
 from airtcp.sweeps.task import Outcome, Task
-from airtcp.verified import DIGITS, Limits, Verified, differences, without
-from airtcp.verify import Tell, note_engine
+from airtcp.verified import DIGITS, Limits, Tell, Verified, differences, limits, note_engine, without
 
 Json = dict[str, Any]
 
@@ -374,8 +373,9 @@ def task_of(key: str, points: Sequence[tuple[str, Point]]) -> Task:
     return Task(key, points[0][1].task.scenario, tuple(extracts.values()))
 
 
-def perform_all(tasks: Sequence[Task], jobs: int | None, most: Limits) -> list[Outcome]:
+def perform_all(tasks: Sequence[Task], jobs: int | None, most: Limits | None = None) -> list[Outcome]:
     """Carries out tasks in worker processes."""
+    most = most or limits()
     left = iter(tasks)
     out: list[Outcome] = []
     for batch in LocalExecutor(jobs, most.memory_bytes, most.cpu_s).run(lambda: next(left, None), lambda: False):
