@@ -26,7 +26,7 @@ from typing import Any
 import polars as pl
 
 import airtcp
-from airtcp import _marker, cli, documents, links
+from airtcp import _airtcp, _marker, cli, documents, links
 from airtcp._part import to_toml_value
 from airtcp.analysis.results import Analysis
 from airtcp.catalogue import CatalogueFile
@@ -371,7 +371,7 @@ def kinds(box: Path, out: Path) -> list[Kind]:
         return lambda: runs("sweep", box / name)() in (0, 1)
 
     return [
-        Kind("scenario", scenario, box / "scenario.toml", command("check", box / "scenario.toml"),
+        Kind("scenario", scenario, box / "scenario.toml", lambda: _airtcp.Checked.load(box / "scenario.toml", []) and None,
              command("run", box / "scenario.toml", "--no-save", "-q")),
         Kind("sweep", schemas["sweep"], box / "sweep.toml", sweep("sweep.toml"),
              fails("sweep.toml")),
