@@ -44,7 +44,7 @@ impl Hop {
     const MARKED: u32 = 1 << 31;
     /// Marks a link that is fused with the one before it on every path (see [`crate::link`]).
     const FUSED: u32 = 1 << 30;
-    /// Marks what leads across a border: a place that another part or region of the world has than the place before it. Where a fused
+    /// Marks what leads across a border: a place that another part of the world has than the place before it. Where a fused
     /// link leads there, it has the mark, as packets do not stop before its end.
     const ACROSS: u32 = 1 << 29;
     const MARKS: u32 = Hop::MARKED | Hop::FUSED | Hop::ACROSS;

@@ -144,12 +144,14 @@ impl Timeline {
     }
 
     /// The deadline of a component, brief or not.
-    pub fn get_any(&self, component: Component) -> Time {
+    #[cfg(test)]
+    fn get_any(&self, component: Component) -> Time {
         if self.brief.has(component) { self.get_brief(component) } else { self.get(component) }
     }
 
     /// Sets the deadline of a component, brief or not.
-    pub fn set_any(&mut self, component: Component, deadline: Time) {
+    #[cfg(test)]
+    fn set_any(&mut self, component: Component, deadline: Time) {
         if self.brief.has(component) { self.set_brief(component, deadline) } else { self.set(component, deadline) }
     }
 

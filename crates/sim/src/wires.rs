@@ -271,18 +271,6 @@ impl Wires {
         entry.words()
     }
 
-    /// How many lanes there are.
-    pub fn lanes(&self) -> usize {
-        self.lanes.len()
-    }
-
-    /// All packets in flight, in no particular order, and the lane that each is in.
-    pub(crate) fn into_entries(self) -> Vec<(InFlight, Lane)> {
-        let lanes = self.lanes.iter().enumerate();
-        let in_lanes = lanes.flat_map(|(i, lane)| lane.queue.iter().map(move |&entry| (entry, Lane::new(i))));
-        in_lanes.chain(self.calendar.iter().map(|&entry| (entry, Lane::NONE))).collect()
-    }
-
     /// All packets in flight, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
         self.lanes.iter().flat_map(|lane| lane.queue.iter()).chain(self.calendar.iter())

@@ -22,7 +22,6 @@ mod paths;
 mod plan;
 mod processors;
 mod queues;
-mod regions;
 mod results;
 mod roaming;
 mod sampler;
@@ -43,7 +42,6 @@ pub use bounds::Outgrown;
 pub use external::{Egress, NotInjected};
 pub use ledger::{Count, Ledger};
 pub use parts::{Steps, Threads, Worlds};
-pub use regions::Turns;
 pub use waiting::{Waiting, WaitsIn};
 
 use crate::air::Air;
@@ -64,7 +62,6 @@ use external::Externals;
 use interfaces::Interfaces;
 use parts::Part;
 use processors::{Processors, Way};
-use regions::{Division, Regions, in_flight};
 use results::Totals;
 use roaming::Roamers;
 use sampler::Sampler;
@@ -111,8 +108,6 @@ pub struct World {
     audit: Option<Box<Audit>>,
     /// If it is one of several parts of a world.
     part: Option<Box<Part>>,
-    /// If it can run in turns. While it does, what is in flight and due is with them, but for the one whose turn it is.
-    regions: Option<Box<Regions>>,
     /// Links that are fused in the whole and not here, where it is divided.
     unfused: Vec<LinkId>,
     events: u64,
@@ -123,7 +118,7 @@ pub struct World {
     sent: Option<Vec<(Time, Packet)>>,
     /// Its state does not fit into a processor's second-level cache.
     is_large: bool,
-    /// Rows carry the moments of their events: it is a part, or in turns. Rows of a whole come in order.
+    /// Rows carry the moments of their events: it is a part. Rows of a whole come in order.
     notes_moments: bool,
 }
 
@@ -156,7 +151,7 @@ impl World {
     /// As [`Self::build`], without a copy of what may be large.
     pub fn build_shared(spec: &Arc<RunSpec>) -> Result<World, BuildError> {
         let routes = World::paths(spec)?;
-        let mut world = World::assemble(spec, routes, None, None)?;
+        let mut world = World::assemble(spec, routes, None)?;
         world.associate_first();
         if cfg!(debug_assertions) {
             world.audit();
@@ -164,13 +159,8 @@ impl World {
         Ok(world)
     }
 
-    /// A world, or of one in parts the part that is named. It can run in turns if it is divided into regions.
-    fn assemble(
-        spec: &Arc<RunSpec>,
-        mut routes: Routes,
-        part: Option<Box<Part>>,
-        division: Option<&Arc<Division>>,
-    ) -> Result<World, BuildError> {
+    /// A world, or of one in parts the part that is named.
+    fn assemble(spec: &Arc<RunSpec>, mut routes: Routes, part: Option<Box<Part>>) -> Result<World, BuildError> {
         let record = &spec.record;
         let home = part.as_ref().map(|part| part.home());
         let is_here = |node: NodeId| home.as_ref().is_none_or(|home| home.has(node));
@@ -243,13 +233,8 @@ impl World {
                 routes.hops[place] = routes.hops[place].across();
             }
         }
-        let regions = division.map(|division| {
-            let number = part.as_ref().map_or(0, |part| part.number());
-            let made_of = (&links, &interfaces, &processors);
-            Regions::new(division, number, spec, &components, lanes, &routes.hops, made_of)
-        });
         let mut log = Log::default();
-        log.order = (part.is_some() || regions.is_some()).then(Box::default);
+        log.order = part.is_some().then(Box::default);
         Ok(World {
             spec: Arc::clone(spec),
             now: Time::ZERO,
@@ -281,7 +266,6 @@ impl World {
             ledger: Ledger::default(),
             audit: None,
             part,
-            regions,
             unfused,
             events: 0,
             limit: Time::ZERO,
@@ -330,16 +314,8 @@ impl World {
         self.run_until(self.end(), sink);
     }
 
+    /// Everything that is in flight and due, before `limit`.
     fn run_before(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
-        if self.regions.is_some() {
-            self.run_divided(limit, sink);
-        } else {
-            self.run_events(limit, sink);
-        }
-    }
-
-    /// What is in flight and due here, before `limit`.
-    fn run_events(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
         self.limit = limit;
         loop {
             let arrival = self.wires.head_time();
@@ -386,7 +362,7 @@ impl World {
     fn reach(&mut self, deadline: Time, component: Component) {
         self.now = deadline;
         if self.notes_moments {
-            let rank = u64::from(self.components.whole(component));
+            let rank = u64::from(component.0);
             self.log.reach(Moment { time: deadline, is_deadline: true, rank });
         }
     }

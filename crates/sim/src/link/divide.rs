@@ -2,16 +2,9 @@
 
 use super::{LineKind, Links};
 use crate::path::Hop;
-use crate::spec::{LinkId, RunSpec};
+use crate::spec::LinkId;
 
 impl Links {
-    /// The links of a world that are fused with the one before them, each after that one.
-    pub(crate) fn fused_pairs(spec: &RunSpec, hops: &[Hop]) -> Vec<(LinkId, LinkId)> {
-        let mut links = Links::new(spec, 1500, &spec.record.capture, &spec.record.drops);
-        links.fuse(&spec.links, &mut hops.to_vec());
-        LinkId::all(links.cold.len()).filter_map(|link| Some((links.cold[link.index()].feeder?, link))).collect()
-    }
-
     /// Takes links that are fused with the one before them by themselves: those for which, with the one before, `apart` holds.
     pub(crate) fn unfuse(&mut self, apart: impl Fn(LinkId, LinkId) -> bool, hops: &mut [Hop]) -> Vec<LinkId> {
         let mut unfused = Vec::new();

@@ -71,7 +71,7 @@ impl DropLog {
             Some((_, n)) => *n += 1,
             None => self.kinds.push((dropped.kind, 1)),
         }
-        // Where regions of a world write in turns, time goes back as well.
+        // A difference has a sign: the log itself asks for no order.
         let since = signed64(dropped.time.as_ns().wrapping_sub(self.last.as_ns()));
         self.write(unsigned64(since << 1 ^ since >> 63));
         self.write(u64::from(dropped.flow.0));

@@ -41,21 +41,6 @@ impl Order {
 type Rows = Vec<(usize, usize)>;
 
 impl Log {
-    /// Rows of one world that has written them region by region, in the order of the whole.
-    pub(crate) fn settle(&mut self) {
-        let Some(order) = self.order.take() else { return };
-        let rows = |moments: &Vec<Moment>| (!moments.is_sorted()).then(|| merged([&moments[..]].into_iter()));
-        if let Some(rows) = rows(&order.drops) {
-            self.drops = DropLog::gather(&[&self.drops], &rows);
-        }
-        if let Some(rows) = rows(&order.retransmissions) {
-            self.retransmissions = RetransmissionRows::gather(&[&self.retransmissions], &rows);
-        }
-        if let Some(rows) = rows(&order.transfers) {
-            self.transfers = rows.into_iter().map(|(_, row)| self.transfers[row]).collect();
-        }
-    }
-
     /// One log of those of all parts.
     pub(crate) fn join(parts: Vec<Log>, spec: &RunSpec) -> Log {
         let moments = |of: fn(&Order) -> &Vec<Moment>| {

@@ -14,7 +14,7 @@ use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::{AirHoldings, AirLinkId, AirStats, Occupancy};
 
 use super::results::{FlowTotals, Totals};
-use super::{Ledger, World, in_flight};
+use super::{Ledger, World};
 use crate::link::{LinkTotals, OnLine};
 use crate::spec::{LinkId, RunSpec};
 use crate::traffic::AnyEnds;
@@ -111,13 +111,13 @@ impl World {
             channels: channels.collect(),
             ledger: self.ledger,
             pool: sum(&mut self.pool.iter().map(|(_, p)| one(p.size))),
-            on_wires: sum(&mut in_flight(&self.wires, &self.regions).map(|entry| one(entry.size))),
+            on_wires: sum(&mut self.wires.iter().map(|entry| one(entry.size))),
             in_queues: self.links.in_queues(),
             in_egress: self.external.waiting(&self.pool),
             with_roamers: sum(&mut self.roamers.held().map(|id| one(self.pool[id].size))),
             in_processors: sum(&mut self.processors.waiting().map(|id| one(self.pool[id].size))),
             in_interfaces: sum(&mut self.interfaces.all.iter().map(|i| i.waiting())),
-            on_lines: self.links.on_lines(in_flight(&self.wires, &self.regions), &self.hops, now),
+            on_lines: self.links.on_lines(self.wires.iter(), &self.hops, now),
             connections: self.flows.iter().map(connection).collect(),
             totals,
         }

@@ -18,10 +18,6 @@ pub(super) struct Components {
     first_flow: u32,
     sampler: u32,
     count: u32,
-    /// In a world in regions, by component: its number in its region. Otherwise empty.
-    local: Vec<u32>,
-    /// The components of the region whose turn it is, in order.
-    own: Vec<u32>,
 }
 
 /// Whose a component is.
@@ -60,31 +56,7 @@ impl Components {
             first_flow: number(first_flow),
             sampler: number(sampler),
             count: number(sampler + 1 + roamers),
-            local: Vec::new(),
-            own: Vec::new(),
         }
-    }
-
-    /// From now on components have numbers of their regions. `local`: these, by component.
-    pub(super) fn divide(&mut self, local: Vec<u32>) {
-        self.local = local;
-    }
-    /// They have those of the whole again. Returns what they had.
-    pub(super) fn unite(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.local)
-    }
-    /// The region whose turn it is has these.
-    pub(super) fn swap_own(&mut self, own: &mut Vec<u32>) {
-        std::mem::swap(&mut self.own, own);
-    }
-    #[inline]
-    fn number(&self, component: u32) -> Component {
-        Component(self.local.get(component as usize).copied().unwrap_or(component))
-    }
-    /// The number in the whole.
-    #[inline]
-    pub(super) fn whole(&self, component: Component) -> u32 {
-        self.own.get(component.0 as usize).copied().unwrap_or(component.0)
     }
 
     pub(super) fn count(&self) -> usize {
@@ -92,15 +64,15 @@ impl Components {
     }
     #[inline]
     pub(super) fn queue(&self, queue: QueueId) -> Component {
-        self.number(queue.0)
+        Component(queue.0)
     }
     #[inline]
     pub(super) fn channel(&self, channel: ChannelId) -> Component {
-        self.number(self.queues + channel.0)
+        Component(self.queues + channel.0)
     }
     #[inline]
     pub(super) fn interface(&self, interface: InterfaceId) -> Component {
-        self.number(self.first_interface + interface.0)
+        Component(self.first_interface + interface.0)
     }
     /// All channels and interfaces. They are brief ones of the timeline.
     pub(super) fn brief(&self) -> std::ops::Range<u32> {
@@ -108,15 +80,15 @@ impl Components {
     }
     #[inline]
     pub(super) fn processor(&self, processor: ProcessorId) -> Component {
-        self.number(self.first_processor + processor.0)
+        Component(self.first_processor + processor.0)
     }
     #[inline]
     pub(super) fn source(&self, flow: FlowId) -> Component {
-        self.number(self.first_flow + 2 * flow.0)
+        Component(self.first_flow + 2 * flow.0)
     }
     #[inline]
     pub(super) fn destination(&self, flow: FlowId) -> Component {
-        self.number(self.first_flow + 2 * flow.0 + 1)
+        Component(self.first_flow + 2 * flow.0 + 1)
     }
     pub(super) fn sampler(&self) -> Component {
         Component(self.sampler)
@@ -128,7 +100,7 @@ impl Components {
 
     #[inline]
     pub(super) fn whose(&self, component: Component) -> Whose {
-        let id = self.whole(component);
+        let id = component.0;
         if id < self.queues {
             Whose::Queue(QueueId(id))
         } else if id < self.first_interface {

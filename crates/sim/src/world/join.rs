@@ -12,10 +12,8 @@ use crate::wires::Lane;
 impl World {
     /// What [`World::finish`] of the whole would give, the whole gives. It cannot go on: packets remain in their parts.
     pub(super) fn join(mut parts: Vec<World>) -> World {
-        parts.iter_mut().for_each(World::leave_turns);
         let Some(part) = parts[0].part.take() else {
             let mut whole = parts.swap_remove(0);
-            whole.log.settle();
             whole.close_borders();
             return whole;
         };

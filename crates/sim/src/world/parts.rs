@@ -29,7 +29,6 @@ use airtcp_core::packet::{Packet, PacketId};
 use airtcp_core::units::{Span, Time};
 
 use super::plan::{Network, Plan};
-use super::regions::{Division, Turns};
 use super::{Finding, Outgrown, RunOutput, World};
 use crate::capture::{CaptureSink, NoCapture};
 use crate::error::BuildError;
@@ -148,13 +147,10 @@ impl Part {
     pub(super) fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.home.plan)
     }
-    pub(super) fn number(&self) -> u16 {
-        self.home.number
-    }
 }
 
 impl World {
-    /// As [`World::put_in_flight`], of a packet that another region or part has next.
+    /// As [`World::put_in_flight`], of a packet that another part has next.
     #[inline(never)]
     pub(super) fn put_across(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, lane: Lane) {
         let hop = self.hops[place.index()];
@@ -167,12 +163,8 @@ impl World {
         self.send_across(entry, lane);
     }
 
-    /// A packet reaches a place that another region or part has.
+    /// A packet reaches a place that another part has.
     pub(super) fn send_across(&mut self, entry: InFlight, lane: Lane) {
-        let number = self.part.as_ref().map_or(0, |part| part.number());
-        if self.regions.as_mut().is_some_and(|regions| regions.take(entry, lane, number)) {
-            return;
-        }
         let packet = self.pool.remove(entry.packet);
         let part = self.part.as_mut().expect("only what is divided has borders");
         let to = part.home.plan.of_place[entry.next.place().index()];
@@ -180,12 +172,9 @@ impl World {
     }
 
     fn take_in(&mut self, sent: &mut Vec<Sent>) {
-        let number = self.part.as_ref().map_or(0, |part| part.number());
         for Sent { entry, lane, packet } in sent.drain(..) {
             let entry = InFlight { packet: self.pool.insert(packet), ..entry };
-            if !self.regions.as_mut().is_some_and(|regions| regions.take(entry, lane, number)) {
-                self.wires.insert(entry, lane);
-            }
+            self.wires.insert(entry, lane);
         }
     }
 
@@ -195,64 +184,34 @@ impl World {
 
     /// Samples included.
     pub(super) fn next_event(&self) -> Time {
-        match &self.regions {
-            Some(regions) if regions.are_in_turns() => regions.due().min(self.sampler.next()),
-            _ => self.wires.head_time().min(self.timeline.next().0),
-        }
+        self.wires.head_time().min(self.timeline.next().0)
     }
 }
 
 impl Worlds {
     /// At the beginning of the run.
     pub fn build(spec: &Arc<RunSpec>, threads: Threads) -> Result<Worlds, BuildError> {
-        Worlds::build_in_turns(spec, threads, Turns::Auto)
-    }
-
-    /// As [`Self::build`], and whether regions of a part are served in turns is said. Results do not depend on it.
-    pub fn build_in_turns(spec: &Arc<RunSpec>, threads: Threads, turns: Turns) -> Result<Worlds, BuildError> {
         let wanted = match threads {
             Threads::Auto if !is_worth_it(spec) => 1,
             Threads::Auto => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             Threads::Most(threads) => threads.get(),
         };
         let one = |parts| Ok(Worlds { parts, pace: Pace::default(), is_threaded: false, steps: Steps::default() });
-        if wanted < 2 && !Division::may_pay(spec, turns) {
+        if wanted < 2 {
             return one(vec![World::build_shared(spec)?]);
         }
         let routes = World::paths(spec)?;
         let pays = |plan: &Plan| plan.greatest_share <= 1.0 - LEAST_GAIN && plan.window >= SHORTEST;
-        let plan = Network::new(spec, &routes, &[])
+        let plan = Network::new(spec, &routes)
             .and_then(|mut network| Plan::new(spec, &routes, &mut network, wanted))
             .filter(|plan| threads != Threads::Auto || pays(plan));
-        let division = Division::new(spec, &routes, plan.as_ref(), turns);
-        let (plan, division) = (plan.map(Arc::new), division.map(Arc::new));
-        match (plan, division) {
-            (None, None) => one(vec![World::build_shared(spec)?]),
-            (None, division) => {
-                let mut world = World::assemble(spec, routes, None, division.as_ref())?;
-                if cfg!(debug_assertions) {
-                    // As of one that is not divided.
-                    world.audit();
-                }
-                one(vec![world])
-            }
-            (Some(plan), division) => {
-                let build =
-                    |number| World::assemble(spec, routes.clone(), Some(Part::new(&plan, number)), division.as_ref());
-                let parts: Result<Vec<World>, BuildError> = (0..).take(plan.parts).map(build).collect();
-                let pace = Pace { window: plan.window, behind: plan.behind.clone() };
-                Ok(Worlds { parts: parts?, pace, is_threaded: true, steps: Steps::default() })
-            }
-        }
-    }
-
-    /// Regions into which parts are divided; 0: they are not.
-    pub fn regions(&self) -> usize {
-        self.parts.iter().filter_map(|part| part.regions.as_ref()).map(|regions| regions.count()).sum()
-    }
-    /// Whether regions are served in turns at present.
-    pub fn are_in_turns(&self) -> bool {
-        self.parts.iter().filter_map(|part| part.regions.as_ref()).any(|regions| regions.are_in_turns())
+        let Some(plan) = plan.map(Arc::new) else {
+            return one(vec![World::build_shared(spec)?]);
+        };
+        let build = |number| World::assemble(spec, routes.clone(), Some(Part::new(&plan, number)));
+        let parts: Result<Vec<World>, BuildError> = (0..).take(plan.parts).map(build).collect();
+        let pace = Pace { window: plan.window, behind: plan.behind.clone() };
+        Ok(Worlds { parts: parts?, pace, is_threaded: true, steps: Steps::default() })
     }
 
     /// Into how many parts the network is divided.

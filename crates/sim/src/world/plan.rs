@@ -29,8 +29,6 @@ pub(super) struct Plan {
     pub parts: usize,
     /// The share of the work that the part with the most of it has, as far as the paths tell.
     pub greatest_share: f64,
-    /// By element of the network: its part.
-    of_element: Vec<u16>,
     /// By node, of hosts: its part.
     pub of_node: Vec<u16>,
     /// By link: its part.
@@ -60,8 +58,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// `None`: it stays whole. `fused`: links that stay together as pairs, each the second of one at most.
-    pub(super) fn new(spec: &RunSpec, routes: &Routes, fused: &[(LinkId, LinkId)]) -> Option<Network> {
+    /// `None`: it stays whole.
+    pub(super) fn new(spec: &RunSpec, routes: &Routes) -> Option<Network> {
         let record = &spec.record;
         let is_whole = !spec.roaming.is_empty()
             || !spec.walks.is_empty()
@@ -106,17 +104,6 @@ impl Network {
                 together.unite(ends[0], ends[1]);
             }
         }
-        for &(feeder, link) in fused {
-            let (first, second) = (elements.link(spec, feeder), elements.link(spec, link));
-            together.unite(first, second);
-            // A packet that leaves the second has been on both.
-            let beyond: Vec<(usize, Span)> =
-                ways.range((second, 0)..=(second, usize::MAX)).map(|(&(_, to), &delay)| (to, delay)).collect();
-            for (to, delay) in beyond {
-                ways.remove(&(second, to));
-                step(&mut ways, first, to, spec.links[feeder.index()].delay + delay);
-            }
-        }
         for (&(from, to), _) in ways.iter().filter(|(_, delay)| delay.is_zero()) {
             together.unite(from, to);
         }
@@ -133,67 +120,19 @@ impl Network {
     }
 
     /// Unites what is near, as long as nothing grows beyond `most` of the work. Returns the share of each set.
-    fn gather(&mut self, most: u64, may: impl Fn(usize, usize) -> bool) -> Vec<u64> {
+    fn gather(&mut self, most: u64) -> Vec<u64> {
         let mut load = self.load();
         let mut ordered: Vec<(Span, usize, usize)> =
             self.ways.iter().map(|(&(from, to), &delay)| (delay, from, to)).collect();
         ordered.sort_unstable();
         for (_, from, to) in ordered {
             let (a, b) = (self.together.root(from), self.together.root(to));
-            if a != b && load[a] + load[b] <= most && may(from, to) {
+            if a != b && load[a] + load[b] <= most {
                 self.together.unite(a, b);
                 load[a.min(b)] = load[a] + load[b];
             }
         }
         load
-    }
-
-    /// By element: its part, of the plan if there is one.
-    pub(super) fn parts(&self, plan: Option<&Plan>) -> Vec<u16> {
-        plan.map_or_else(|| vec![0; self.weight.len()], |plan| plan.of_element.clone())
-    }
-
-    /// By element: its region. What is near is united up to `small` shares of the work. `None`: there is only one region, or more than `most`.
-    pub(super) fn regions(&mut self, small: u64, of_part: &[u16], most: usize) -> Option<Vec<u16>> {
-        let load = self.gather(small, |a, b| of_part[a] == of_part[b]);
-        let mut of_root = vec![None; load.len()];
-        let mut first = None;
-        let mut regions = 0;
-        for root in 0..load.len() {
-            if self.together.root(root) == root && load[root] > 0 {
-                of_root[root] = Some(low16(regions));
-                regions += 1;
-                if of_part[root] == 0 {
-                    first = first.or(of_root[root]);
-                }
-            }
-        }
-        if regions < 2 || regions > most as u64 {
-            return None;
-        }
-        // What has no work is of the first part.
-        let first = first?;
-        Some((0..load.len()).map(|element| of_root[self.together.root(element)].unwrap_or(first)).collect())
-    }
-
-    /// By region: from which it hears, and how long that takes at least.
-    pub(super) fn hears(&self, of_element: &[u16], regions: usize) -> Vec<Vec<(u16, Span)>> {
-        let mut least: BTreeMap<(u16, u16), Span> = BTreeMap::new();
-        for (&(from, to), &delay) in &self.ways {
-            let (from, to) = (of_element[from], of_element[to]);
-            if from != to {
-                let least = least.entry((to, from)).or_insert(delay);
-                *least = delay.min(*least);
-            }
-        }
-        let mut hears = vec![Vec::new(); regions];
-        least.into_iter().for_each(|((to, from), delay)| hears[usize::from(to)].push((from, delay)));
-        hears
-    }
-
-    /// Of channels.
-    pub(super) fn channels<'a>(&self, of_element: &'a [u16]) -> &'a [u16] {
-        &of_element[self.elements.links..][..self.elements.channels]
     }
 
     /// The parts of nodes, links and places, given that of each element.
@@ -231,7 +170,7 @@ impl Plan {
         }
         let (window, behind) = longest_window(&delays)?;
         let [of_node, of_link, of_place] = network.places(spec, routes, &of_element);
-        Some(Plan { window, behind, parts, greatest_share, of_element, of_node, of_link, of_place })
+        Some(Plan { window, behind, parts, greatest_share, of_node, of_link, of_place })
     }
 }
 
@@ -264,13 +203,10 @@ fn may_part(spec: &RunSpec, id: FlowId, flow: &FlowSpec) -> bool {
 /// By element: its part. `None`: all work is in one place.
 fn spread(network: &mut Network, parts: u64) -> Option<Vec<u16>> {
     let all: u64 = network.weight.iter().sum();
-    // Where the network is divided into regions as well, these stay as they are.
-    let before = network.together.clone();
-    let load = network.gather(all * (100 + TOLERANCE) / (100 * parts), |_, _| true);
-    let mut together = std::mem::replace(&mut network.together, before);
+    let load = network.gather(all * (100 + TOLERANCE) / (100 * parts));
     let elements = network.weight.len();
     let mut order: Vec<(u64, usize)> =
-        (0..elements).filter(|&e| together.root(e) == e && load[e] > 0).map(|e| (load[e], e)).collect();
+        (0..elements).filter(|&e| network.together.root(e) == e && load[e] > 0).map(|e| (load[e], e)).collect();
     if order.len() < 2 {
         return None;
     }
@@ -282,7 +218,7 @@ fn spread(network: &mut Network, parts: u64) -> Option<Vec<u16>> {
         loads[part] += weight;
         part_of[root] = low16(part as u64);
     }
-    Some((0..elements).map(|element| part_of[together.root(element)]).collect())
+    Some((0..elements).map(|element| part_of[network.together.root(element)]).collect())
 }
 
 /// The longest window that least delays between parts allow, and how far each part is behind. `None`: there is no window at all.
@@ -371,7 +307,6 @@ pub(super) fn borders(of_place: &[u16], hops: &[Hop]) -> Vec<usize> {
 }
 
 /// Sets of elements, each called by its least.
-#[derive(Clone)]
 struct Together(Vec<usize>);
 
 impl Together {

@@ -8,7 +8,7 @@ use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
 
 use super::interfaces::Interfaces;
-use super::{Ledger, RunOutput, World, in_flight};
+use super::{Ledger, RunOutput, World};
 use crate::air::link_totals;
 use crate::link::{Ahead, LinkTotals, Links, Until};
 use crate::record::{
@@ -70,7 +70,7 @@ impl World {
 
     /// For [`Self::totals_of`].
     pub(super) fn ahead(&self, until: Until) -> Vec<Ahead> {
-        self.links.ahead(in_flight(&self.wires, &self.regions), &self.hops, until)
+        self.links.ahead(self.wires.iter(), &self.hops, until)
     }
 
     /// Those of a link. `ahead` is for the same instant.

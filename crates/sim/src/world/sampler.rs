@@ -4,7 +4,7 @@ use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
 
-use super::{World, in_flight};
+use super::World;
 use crate::air::link_totals;
 use crate::link::{LinkTotals, Until};
 use crate::record::{AirSample, DaemonSample, FlowSample, LinkSample, millis, ratio};
@@ -99,11 +99,8 @@ impl World {
         let period_ns = period.as_ns() as f64;
         // Looking through all that is in flight is for links that ask for it.
         let some_fused = sampler.links.iter().any(|&l| self.links.is_fused(l));
-        let ahead = if some_fused {
-            self.links.ahead(in_flight(&self.wires, &self.regions), &self.hops, Until::after(now))
-        } else {
-            Vec::new()
-        };
+        let ahead =
+            if some_fused { self.links.ahead(self.wires.iter(), &self.hops, Until::after(now)) } else { Vec::new() };
         for (&link, last) in sampler.links.iter().zip(&mut sampler.last) {
             let totals = match self.air.stats(link, now) {
                 Some(stats) => link_totals(&stats),

@@ -2,7 +2,7 @@
 
 use airtcp_core::packet::{FlowId, PacketId};
 
-use super::{World, in_flight};
+use super::World;
 use crate::spec::LinkId;
 
 /// Where a packet waits.
@@ -42,10 +42,8 @@ impl World {
             elsewhere.resize(elsewhere.len().max(slot + 1), false);
             elsewhere[slot] = true;
         };
-        in_flight(&self.wires, &self.regions).for_each(|entry| skip(entry.packet));
-        self.links.waiting(in_flight(&self.wires, &self.regions), &self.hops, self.now, |link, id| {
-            add(link, WaitsIn::Queue, id)
-        });
+        self.wires.iter().for_each(|entry| skip(entry.packet));
+        self.links.waiting(self.wires.iter(), &self.hops, self.now, |link, id| add(link, WaitsIn::Queue, id));
         self.roamers.held().for_each(&mut skip);
         self.processors.waiting().for_each(&mut skip);
         for (channel, links) in self.air.channels.iter().zip(&self.air.world_link) {
