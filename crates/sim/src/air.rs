@@ -9,7 +9,6 @@ use airtcp_core::wifi::{
     AirLinkId, AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, PairId, TraceConfig,
 };
 
-use crate::link::LinkTotals;
 use crate::spec::{ChannelId, FlowSpec, LinkId, NodeId, PairSpec, RunSpec, Traffic};
 
 #[derive(Debug, Default)]
@@ -98,29 +97,5 @@ impl Air {
     /// Counters of a link of the world from the start of the run to now; `None` for a wire.
     pub(crate) fn stats(&self, link: LinkId, now: Time) -> Option<AirStats> {
         self.at[link.index()].map(|(channel, own)| self.channels[channel.index()].stats(own, now))
-    }
-}
-
-/// The counters that an air link has in common with a line. What waits is all that the sending host holds; the line is
-/// busy while it is used for this link.
-pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
-    LinkTotals {
-        arrived_packets: s.arrived_packets,
-        arrived_bytes: s.arrived_bytes,
-        dropped_overflow: s.dropped_overflow,
-        dropped_early: s.dropped_early,
-        filtered: s.filtered,
-        dropped_gone: s.dropped_gone,
-        dropped_bytes: 0,
-        held_back_packets: 0,
-        lost_packets: s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late,
-        marked: s.marked,
-        forwarded_packets: s.delivered_packets,
-        forwarded_bytes: s.delivered_bytes,
-        started_packets: s.delivered_packets,
-        busy_ns: s.airtime_ns,
-        queue_packet_ns: s.held_packet_ns,
-        queue_packets: s.held_packets,
-        queue_bytes: s.held_bytes,
     }
 }

@@ -17,22 +17,23 @@
 )]
 
 mod air;
+mod books;
 pub mod capture;
 pub mod document;
 pub mod error;
 mod link;
 pub mod path;
 pub mod rate_trace;
-pub mod record;
 mod ring;
 pub mod route;
 pub mod scenario;
 pub mod spec;
-pub mod summary;
 pub mod timeline;
 pub mod traffic;
 pub mod wires;
 pub mod world;
+
+pub use books::{record, summary};
 
 /// Every axis of a scenario that has a registry: those of [`airtcp_core`], then kinds of traffic.
 pub fn axes() -> impl Iterator<Item = &'static airtcp_core::policy::Axis> {

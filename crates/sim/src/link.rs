@@ -27,7 +27,6 @@ mod divide;
 mod hold;
 
 pub(crate) use ahead::{Ahead, Until};
-pub(crate) use audit::OnLine;
 use cold::{Cold, Counts, Rare};
 use hold::Hold;
 
@@ -40,6 +39,7 @@ use airtcp_core::rng::{Purpose, Rng, Stream, coin, stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
+use crate::books::totals::LinkTotals;
 use crate::path::{Hop, Next, Place};
 use crate::ring::Ring;
 use crate::spec::{LinkId, LinkSpec, RunSpec};
@@ -142,36 +142,6 @@ pub(crate) enum Accepted {
     Queued,
     /// Goes to the channel.
     Air,
-}
-
-/// Counters from the beginning of the run up to some instant.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LinkTotals {
-    pub arrived_packets: u64,
-    pub arrived_bytes: u64,
-    pub dropped_overflow: u64,
-    pub dropped_early: u64,
-    /// ACKs that a newer one made superfluous.
-    pub filtered: u64,
-    /// In the air: for want of an association.
-    pub dropped_gone: u64,
-    pub dropped_bytes: u64,
-    pub lost_packets: u64,
-    /// Held back on the line, so that others overtake them.
-    pub held_back_packets: u64,
-    pub marked: u64,
-    /// Transmitted to the end, those lost on the line included.
-    pub forwarded_packets: u64,
-    pub forwarded_bytes: u64,
-    /// Packets whose transmission has begun.
-    pub started_packets: u64,
-    /// Time the line was busy.
-    pub busy_ns: u64,
-    /// Time integral of the packets waiting, the one being transmitted not counted.
-    pub queue_packet_ns: u128,
-    /// Now waiting.
-    pub queue_packets: u64,
-    pub queue_bytes: u64,
 }
 
 #[derive(Debug, Default)]

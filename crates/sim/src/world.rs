@@ -10,13 +10,12 @@
 
 mod air;
 mod audit;
+mod batches;
 mod bounds;
 mod components;
 mod external;
 mod interfaces;
 mod join;
-mod ledger;
-mod lots;
 mod parts;
 mod paths;
 mod plan;
@@ -24,7 +23,7 @@ mod processors;
 mod queues;
 mod results;
 mod roaming;
-mod sampler;
+mod sample;
 mod waiting;
 
 use std::sync::Arc;
@@ -37,40 +36,35 @@ use airtcp_core::tcp::{LocalDrops, Outputs, Tsq};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::Released;
 
-pub use audit::Finding;
+pub use crate::books::results::RunOutput;
+pub use crate::books::{Count, Finding, Ledger};
 pub use bounds::Outgrown;
 pub use external::{Egress, NotInjected};
-pub use ledger::{Count, Ledger};
 pub use parts::{Steps, Threads, Worlds};
 pub use waiting::{Waiting, WaitsIn};
 
 use crate::air::Air;
-use crate::capture::{CaptureSink, Captured};
+use crate::books::record::{Moment, PpduRow};
+use crate::books::totals::LinkTotals;
+use crate::books::{Books, CAPTURE_BATCH, Sampler};
+use crate::capture::CaptureSink;
 use crate::error::BuildError;
-use crate::link::{Accepted, LinkTotals, Links, QueueId, Until, flight_ns};
+use crate::link::{Accepted, Links, QueueId, Until, flight_ns};
 use crate::path::{Hop, Next, Place};
-use crate::record::{Log, Moment, PpduRow, Table};
 use crate::route::Routes;
 use crate::spec::{ChannelId, LinkId, NodeId, RunSpec, Traffic};
-use crate::summary::Summary;
 use crate::timeline::{Component, Timeline};
 use crate::traffic::{AnyEnds, Context, Flow, Told};
 use crate::wires::{InFlight, Lane, Wires};
-use audit::Audit;
 use components::{Components, Whose};
 use external::Externals;
 use interfaces::Interfaces;
 use parts::Part;
 use processors::{Processors, Way};
-use results::Totals;
 use roaming::Roamers;
-use sampler::Sampler;
 
 /// Links beyond which a world counts as large.
 const LARGE: usize = 1024;
-
-/// Captured packets are handed over in lots of this size.
-const CAPTURE_LOT: usize = 1024;
 
 /// A network, its traffic and everything in flight.
 pub struct World {
@@ -99,13 +93,8 @@ pub struct World {
     congested: Vec<FlowId>,
     /// Whose packet came last to a queue with a discipline of its own.
     entering: FlowId,
-    log: Log,
-    captured: Vec<Captured>,
-    sampler: Sampler,
+    books: Books,
     roamers: Roamers,
-    warm: Option<Totals>,
-    ledger: Ledger,
-    audit: Option<Box<Audit>>,
     /// If it is one of several parts of a world.
     part: Option<Box<Part>>,
     /// Links that are fused in the whole and not here, where it is divided.
@@ -118,28 +107,6 @@ pub struct World {
     sent: Option<Vec<(Time, Packet)>>,
     /// Its state does not fit into a processor's second-level cache.
     is_large: bool,
-    /// Rows carry the moments of their events: it is a part. Rows of a whole come in order.
-    notes_moments: bool,
-}
-
-/// What a run leaves behind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunOutput {
-    /// Everything that was recorded.
-    pub tables: Vec<Table>,
-    /// The figures at a glance.
-    pub summary: Summary,
-    /// Events processed: arrivals and deadlines.
-    pub events: u64,
-    /// Packets that reached their flow's destination; those that reached its source (ACKs, echo replies) not counted.
-    pub packets_delivered: u64,
-}
-
-impl RunOutput {
-    /// A table by name.
-    pub fn table(&self, name: &str) -> Option<&Table> {
-        self.tables.iter().find(|t| t.name == name)
-    }
 }
 
 impl World {
@@ -233,8 +200,7 @@ impl World {
                 routes.hops[place] = routes.hops[place].across();
             }
         }
-        let mut log = Log::default();
-        log.order = part.is_some().then(Box::default);
+        let books = Books::new(sampler, part.is_some());
         Ok(World {
             spec: Arc::clone(spec),
             now: Time::ZERO,
@@ -242,7 +208,6 @@ impl World {
             timeline,
             hops: routes.hops,
             is_large: links.lines.len() > LARGE,
-            notes_moments: part.is_some(),
             links,
             air,
             components,
@@ -258,13 +223,8 @@ impl World {
             refused: Vec::new(),
             congested: Vec::new(),
             entering: FlowId(u32::MAX),
-            log,
-            captured: Vec::new(),
-            sampler,
+            books,
             roamers,
-            warm: None,
-            ledger: Ledger::default(),
-            audit: None,
             part,
             unfused,
             events: 0,
@@ -288,7 +248,7 @@ impl World {
     pub fn run_until(&mut self, time: Time, sink: &mut dyn CaptureSink) {
         // Nothing may happen at the very end of time, where what is idle stands.
         let time = time.min(Time::NEVER - Span::from_ns(1));
-        while let Some(due) = self.next_audit().filter(|&due| due <= time) {
+        while let Some(due) = self.books.next_audit().filter(|&due| due <= time) {
             self.advance(due, sink);
             self.check();
             if self.finding().is_some() {
@@ -299,9 +259,8 @@ impl World {
     }
 
     fn advance(&mut self, time: Time, sink: &mut dyn CaptureSink) {
-        let warmup = Time::ZERO + self.spec.warmup;
-        if self.warm.is_none() && warmup <= time {
-            self.run_before(warmup, sink);
+        if self.books.awaits_warmup(&self.spec, time) {
+            self.run_before(Time::ZERO + self.spec.warmup, sink);
             self.begin_summary();
         }
         self.run_before(time + Span::from_ns(1), sink);
@@ -330,9 +289,7 @@ impl World {
                     self.touch();
                 }
                 let entry = self.wires.pop();
-                if self.notes_moments {
-                    self.log.reach(Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
-                }
+                self.books.reach(|| Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
                 if entry.depth > 0 {
                     self.count_wait(&{ entry }); // a copy: the frequent ones stay in registers
                 }
@@ -351,7 +308,7 @@ impl World {
             }
             self.tell_hosts();
             self.events += 1;
-            if self.has_lot() {
+            if self.has_batch() {
                 self.hand_over(sink);
             }
         }
@@ -361,16 +318,13 @@ impl World {
     #[inline]
     fn reach(&mut self, deadline: Time, component: Component) {
         self.now = deadline;
-        if self.notes_moments {
-            let rank = u64::from(component.0);
-            self.log.reach(Moment { time: deadline, is_deadline: true, rank });
-        }
+        self.books.reach(|| Moment { time: deadline, is_deadline: true, rank: u64::from(component.0) });
     }
 
     /// Enough has been captured to be handed over.
     #[inline]
-    fn has_lot(&self) -> bool {
-        self.captured.len() >= CAPTURE_LOT || self.air.hand_over_due
+    fn has_batch(&self) -> bool {
+        self.books.captured.len() >= CAPTURE_BATCH || self.air.hand_over_due
     }
 
     /// What an event means for the hosts of senders.
@@ -432,14 +386,14 @@ impl World {
         for (c, channel) in (0..).map(ChannelId).zip(&mut self.air.channels) {
             for ppdu in channel.ppdus().drain(..) {
                 let link = self.air.world_link[c.index()][ppdu.link.index()];
-                self.log.ppdus.push(PpduRow::new(link, &ppdu));
+                self.books.log.ppdus.push(PpduRow::new(link, &ppdu));
             }
             recorded.extend(channel.frames().drain(..).map(|frame| (c, frame)));
         }
         // Those of one channel are in order already.
         recorded.sort_by_key(|(_, frame)| frame.time);
         let mut frames = recorded.drain(..).peekable();
-        for captured in self.captured.drain(..) {
+        for captured in self.books.captured.drain(..) {
             while let Some((channel, frame)) = frames.next_if(|(_, f)| f.time <= captured.time) {
                 sink.frame(channel, &frame);
             }
@@ -526,22 +480,22 @@ impl World {
     fn take_up(&mut self, id: PacketId) {
         let packet = &self.pool[id];
         let size = packet.size;
-        self.ledger.delivered.add(size);
+        self.books.ledger.delivered.add(size);
         let id_of_flow = packet.flow;
         let is_reverse = packet.is_reverse();
         if !is_reverse {
-            self.ledger.delivered_forward.add(size);
+            self.books.ledger.delivered_forward.add(size);
         }
         if let Some(interface) = self.interfaces.of(id_of_flow.0, is_reverse) {
-            self.ledger.taken_by_interfaces.add(size);
+            self.books.ledger.taken_by_interfaces.add(size);
             if !self.enter_interface(interface, id) {
                 self.pool.remove(id);
                 return;
             }
-            self.ledger.handed_up.add(size);
+            self.books.ledger.handed_up.add(size);
         }
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_packet(self.now, &self.pool[id], &mut self.out, &mut self.log);
+        flow.ends.on_packet(self.now, &self.pool[id], &mut self.out, &mut self.books.log);
         self.pool.remove(id);
         self.after_delivery(id_of_flow, is_reverse);
     }
@@ -549,18 +503,18 @@ impl World {
     /// An interface hands a packet as it came to an end of its flow.
     fn hand_up_alone(&mut self, packet: &Packet) {
         let id_of_flow = packet.flow;
-        self.ledger.handed_up.add(packet.size);
+        self.books.ledger.handed_up.add(packet.size);
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
+        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.books.log);
         self.after_delivery(id_of_flow, packet.is_reverse());
     }
 
     /// An interface hands a packet, or several merged, to an end of their flow. `more`: other data for it comes in the same poll.
     fn hand_up(&mut self, merged: &Merged, more: bool) {
         let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
-        self.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
+        self.books.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_merged(self.now, merged, more, &mut self.out, &mut self.log);
+        flow.ends.on_merged(self.now, merged, more, &mut self.out, &mut self.books.log);
         self.after_delivery(id_of_flow, is_reverse);
     }
 
@@ -585,7 +539,7 @@ impl World {
         for i in 0..self.out.packets.len() {
             let packet = &self.out.packets[i];
             let (size, is_reverse) = (packet.size, packet.is_reverse());
-            self.ledger.sent.add(size);
+            self.books.ledger.sent.add(size);
             #[cfg(test)]
             if let Some(sent) = &mut self.sent {
                 sent.push((self.now, *packet));
@@ -628,7 +582,7 @@ impl World {
             Whose::Processor(processor) => self.on_processor_deadline(processor, component),
             Whose::Sampler => {
                 self.sample();
-                self.timeline.set(component, self.sampler.next());
+                self.timeline.set(component, self.books.sampler.next());
             }
             Whose::Roamer(roamer) => self.on_roamer(roamer),
         }
@@ -640,7 +594,7 @@ impl World {
             self.run_daemon(flow, component);
         } else {
             if ends.deadline() <= self.now {
-                ends.on_deadline(self.now, &mut self.out, &mut self.log);
+                ends.on_deadline(self.now, &mut self.out, &mut self.books.log);
             }
             self.timeline.set(component, ends.deadline());
         }
@@ -689,7 +643,7 @@ impl World {
                 self.external.released.push_back((flow, released.packets));
                 continue;
             }
-            ends.on_released(self.now, released, &mut self.out, &mut self.log);
+            ends.on_released(self.now, released, &mut self.out, &mut self.books.log);
             self.timeline.advance_to(self.components.source(flow), ends.deadline());
             self.send_out(flow);
         }
@@ -707,7 +661,7 @@ impl World {
     #[inline(never)]
     fn discard(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
-        self.ledger.dropped.add(packet.size);
+        self.books.drop(self.now, link, &packet, reason, self.links.cold[link.index()].record_drops);
         self.external.forget(&packet);
         let flow = &mut self.flows[packet.flow.0 as usize];
         if reason != DropReason::Filtered {
@@ -722,9 +676,6 @@ impl World {
                 None => {}
             }
         }
-        if self.links.cold[link.index()].record_drops {
-            self.log.drop(self.now, link, &packet, reason);
-        }
     }
 
     /// A packet on its way to `place` is lost on the line.
@@ -732,19 +683,16 @@ impl World {
     fn lose(&mut self, id: PacketId, place: Place) {
         let link = self.hops[place.before().index()].link();
         let packet = self.pool.remove(id);
-        self.ledger.lost.add(packet.size);
-        self.external.forget(&packet);
-        self.flows[packet.flow.0 as usize].lost_on_lines += 1;
         let cold = &mut self.links.cold[link.index()];
         cold.counts().lost_packets += 1;
-        if cold.record_drops {
-            self.log.drop(self.now, link, &packet, DropReason::Line);
-        }
+        self.books.lose(self.now, link, &packet, DropReason::Line, cold.record_drops);
+        self.external.forget(&packet);
+        self.flows[packet.flow.0 as usize].lost_on_lines += 1;
     }
 
     /// What became of all packets so far.
     pub fn ledger(&self) -> Ledger {
-        self.ledger
+        self.books.ledger
     }
 
     /// Packets in queues and on lines.

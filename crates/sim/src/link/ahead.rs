@@ -2,7 +2,8 @@
 
 use airtcp_core::units::{Span, Time};
 
-use super::{Cold, Line, LinkTotals, Links};
+use super::{Cold, Line, Links};
+use crate::books::totals::LinkTotals;
 use crate::path::Hop;
 use crate::spec::LinkId;
 use crate::wires::InFlight;

@@ -4,18 +4,10 @@ use airtcp_core::packet::PacketId;
 use airtcp_core::units::Time;
 
 use super::Links;
+use crate::books::audit::OnLine;
 use crate::path::Hop;
 use crate::spec::LinkId;
 use crate::wires::InFlight;
-
-/// By the packets in flight: those whose transmission on a link has not begun, and those whose transmission is under way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct OnLine {
-    pub waiting: (u64, u64),
-    /// What waits is in a discipline of the link's own until the line is free, and not in flight.
-    pub has_discipline: bool,
-    pub in_service: (u64, u64),
-}
 
 impl Links {
     /// By link. `None`: the times of its packets in flight do not tell (some are held back), or it has none (air).

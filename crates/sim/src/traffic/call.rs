@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::train::{DatagramRow, DatagramRows};
 use super::{Context, Counters, Ends, Faults, Figure, Kind, Period, Report, Tables, payload};
 use crate::error::BuildError;
-use crate::record::{millis, ratio};
+use crate::books::record::{millis, ratio};
 
 /// Frames of video, at a fixed rate or at one that adapts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -22,15 +22,17 @@ use airtcp_core::tcp::{Outputs, TcpConfig};
 use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::{Ac, Released};
 
-pub(crate) use daemon::{DaemonStats, Host};
+pub(crate) use daemon::Host;
 pub(crate) use external::External;
 pub(crate) use first_queue::{FirstQueue, Told};
-pub(crate) use report::{Counters, Figure, Period, Report, Tables};
+pub(crate) use report::{Period, Report, Tables};
+
 pub(crate) use tcp::{Below, Tcp};
 
+use crate::books::record::{Figure, Log};
+use crate::books::totals::Counters;
 use crate::error::BuildError;
 use crate::path::Place;
-use crate::record::Log;
 use crate::spec::FlowSpec;
 
 kinds! {

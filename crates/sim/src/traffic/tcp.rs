@@ -12,8 +12,8 @@ use rand::RngExt;
 
 use super::repeats::{Place, Repeats};
 use super::{AnyApp, Context, Counters, Gives, Period, Report, Traffic};
+use crate::books::record::{Log, Transfer, ratio};
 use crate::error::BuildError;
-use crate::record::{Log, Transfer, ratio};
 use crate::spec::NodeId;
 
 pub(crate) struct Tcp {

@@ -4,7 +4,8 @@ use airtcp_core::packet::PacketId;
 use airtcp_core::queue::DropReason;
 use airtcp_core::wifi::{PairId, TransmitConfig};
 
-use super::{CAPTURE_LOT, World};
+use super::World;
+use crate::books::CAPTURE_BATCH;
 use crate::path::{Hop, Place};
 use crate::spec::{ChannelId, LinkId, RunSpec};
 use crate::traffic::{AnyEnds, Below, FirstQueue};
@@ -42,7 +43,7 @@ impl World {
         loop {
             let c = &mut self.air.channels[channel.index()];
             c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
-            self.air.hand_over_due |= c.frames().len().max(c.ppdus().len()) >= CAPTURE_LOT;
+            self.air.hand_over_due |= c.frames().len().max(c.ppdus().len()) >= CAPTURE_BATCH;
             if !self.air.out.is_empty() {
                 self.take_from_air(channel);
             }
@@ -50,7 +51,7 @@ impl World {
             // Only now: what was delivered may have been answered, and the answer is in the channel.
             let deadline = self.air.channels[channel.index()].deadline();
             let others = self.wires.head_time().min(self.timeline.next_besides(component)).min(self.limit);
-            if deadline >= others || self.has_lot() {
+            if deadline >= others || self.has_batch() {
                 self.timeline.set_brief(component, deadline);
                 return;
             }
@@ -122,13 +123,9 @@ impl World {
     #[cold]
     fn lose_in_air(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
-        self.ledger.lost.add(packet.size);
+        self.books.lose(self.now, link, &packet, reason, self.links.cold[link.index()].record_drops);
         self.external.forget(&packet);
         self.flows[packet.flow.0 as usize].lost_on_lines += 1;
-        let cold = &mut self.links.cold[link.index()];
-        if cold.record_drops {
-            self.log.drop(self.now, link, &packet, reason);
-        }
     }
 }
 

@@ -35,25 +35,25 @@ impl World {
         let sizes = [
             (sum(|w| w.pool.len()), packets, "packets in queues and on lines", "limit the queues, or send less"),
             (
-                sum(|w| w.log.drops.count()),
+                sum(|w| w.books.log.drops.count()),
                 rows,
                 "rows of the table drops",
                 "name fewer links in record.drops, or none",
             ),
             (
-                sum(|w| w.log.transfers.len()),
+                sum(|w| w.books.log.transfers.len()),
                 rows,
                 "rows of the table transfers",
                 "raise gap_k, or take fewer users of web",
             ),
             (
-                sum(|w| w.log.ppdus.count()),
+                sum(|w| w.books.log.ppdus.count()),
                 rows,
                 "rows of the table ppdus",
                 "leave record.ppdus out, or shorten duration",
             ),
             (
-                sum(|w| w.log.retransmissions()),
+                sum(|w| w.books.log.retransmissions()),
                 rows,
                 "rows of the table retransmissions",
                 "name fewer flows in record.retransmissions, or none",

@@ -115,8 +115,8 @@ impl Egress<'_> {
 impl Drop for Egress<'_> {
     fn drop(&mut self) {
         let size = self.world.pool.remove(self.id).size;
-        self.world.ledger.delivered.add(size);
-        self.world.ledger.delivered_forward.add(size);
+        self.world.books.ledger.delivered.add(size);
+        self.world.books.ledger.delivered_forward.add(size);
     }
 }
 
@@ -150,7 +150,7 @@ impl World {
             ends.on_sent();
         }
         let place = own.path_start[0];
-        self.ledger.sent.add(size);
+        self.books.ledger.sent.add(size);
         self.external.inside += 1;
         let id = self.pool.insert(packet);
         let slot = id.0 as usize;

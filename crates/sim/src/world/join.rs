@@ -1,11 +1,9 @@
 //! One world of all its parts, at the end of a run: each component as it is in the part that has it.
 
-use airtcp_core::packet::FlowId;
-
-use super::plan::Plan;
-use super::results::{FlowTotals, Totals};
-use super::{Log, World};
-use crate::spec::{LinkId, RunSpec};
+use super::World;
+use crate::books::record::Log;
+use crate::books::totals::Totals;
+use crate::spec::LinkId;
 use crate::traffic::AnyEnds;
 use crate::wires::Lane;
 
@@ -30,8 +28,8 @@ impl World {
             }
             ends.push(own);
         }
-        let warm: Option<Vec<Totals>> = parts.iter_mut().map(|part| part.warm.take()).collect();
-        let logs = parts.iter_mut().map(|part| std::mem::take(&mut part.log)).collect();
+        let warm: Option<Vec<Totals>> = parts.iter_mut().map(|part| part.books.warm.take()).collect();
+        let logs = parts.iter_mut().map(|part| std::mem::take(&mut part.books.log)).collect();
 
         let mut whole = parts.remove(0);
         for (number, part) in (1..).zip(&mut parts) {
@@ -49,16 +47,16 @@ impl World {
                 own.dropped_at_queues += other.dropped_at_queues;
                 own.lost_on_lines += other.lost_on_lines;
             }
-            whole.ledger.join(&part.ledger);
+            whole.books.ledger.join(&part.books.ledger);
             // The whole samples once.
-            whole.events += part.events - part.sampler.taken;
+            whole.events += part.events - part.books.sampler.taken;
         }
         whole.close_borders();
         for (flow, ends) in whole.flows.iter_mut().zip(ends) {
             flow.ends = ends;
         }
-        whole.log = Log::join(logs, &spec);
-        whole.warm = warm.map(|all| Totals::join(&all, &spec, &plan));
+        whole.books.log = Log::join(logs, &spec);
+        whole.books.warm = warm.map(|all| Totals::join(&all, &spec, &plan.of_node, &plan.of_link));
         whole
     }
 
@@ -67,35 +65,5 @@ impl World {
         self.hops.iter_mut().filter(|hop| hop.is_across()).for_each(|hop| *hop = hop.within());
         // A link that is fused in the whole has no arrivals of its own.
         self.events -= self.unfused.drain(..).map(|link| self.links.taken(link)).sum::<u64>();
-    }
-}
-
-impl Totals {
-    /// Those of the whole, of those of all parts.
-    fn join(parts: &[Totals], spec: &RunSpec, plan: &Plan) -> Totals {
-        let of_link = |link: LinkId| usize::from(plan.of_link[link.index()]);
-        if parts.iter().all(|part| part.links.is_empty()) {
-            return Totals::default();
-        }
-        let links = LinkId::all(spec.links.len());
-        let air = links.clone().filter(|link| spec.links[link.index()].air.is_some());
-        let flows = (0..).map(FlowId).zip(&spec.flows).map(|(id, flow)| {
-            let [source, destination] = [flow.from, flow.to].map(|node| usize::from(plan.of_node[node.index()]));
-            let mut counters = parts[source].flow(id).counters;
-            if destination != source {
-                counters.receive(&parts[destination].flow(id).counters);
-            }
-            let sum = |of: fn(&FlowTotals) -> u64| parts.iter().map(|part| of(&part.flow(id))).sum();
-            FlowTotals {
-                counters,
-                dropped_at_queues: sum(|flow| flow.dropped_at_queues),
-                lost_on_lines: sum(|flow| flow.lost_on_lines),
-            }
-        });
-        Totals {
-            links: links.map(|link| parts[of_link(link)].link(link)).collect(),
-            air: air.enumerate().map(|(i, link)| parts[of_link(link)].air(i)).collect(),
-            flows: flows.collect(),
-        }
     }
 }

@@ -13,7 +13,7 @@
 //! **To the bit.** [`Wires`](crate::wires::Wires) orders packets by time, flight and place, whenever they were put in flight, and no two are equal. Deadlines are ordered
 //! by time and component. So what a part has it does in the order in which the whole would, with the same states. What parts do in the same instant
 //! does not meet: no line between them is without delay. Numbers of packets differ; nothing but the pool reads them.
-//! Rows of single events are put in the whole's order afterwards ([`crate::record::Order`]), samples in that of what is sampled. Links are fused as in the whole, but
+//! Rows of single events are put in the whole's order afterwards ([`crate::books::record::Order`]), samples in that of what is sampled. Links are fused as in the whole, but
 //! for pairs of which a part has only one, or only one end: those have an arrival more, which is not counted. At the end [`World::join`] makes one world of all parts, and [`World::finish`] is that of the whole.
 //!
 //! **What stays whole.** Runs with captures, records of PPDUs, hosts that walk or roam, cooperative daemons, real programs, or without an
@@ -332,7 +332,7 @@ impl World {
     fn stops(&self, time: Time) -> Vec<Stop> {
         let warmup = Time::ZERO + self.spec.warmup;
         let mut stops = Vec::new();
-        if self.warm.is_none() && warmup <= time {
+        if self.books.awaits_warmup(&self.spec, time) {
             stops.push(Stop { before: warmup, now: warmup, is_warmup: true });
         }
         stops.push(Stop { before: time + Span::from_ns(1), now: time, is_warmup: false });

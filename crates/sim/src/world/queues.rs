@@ -63,7 +63,7 @@ impl World {
         let place = place.next();
         let size = self.pool[packet].size;
         if capture {
-            self.captured.push(Captured { time: self.now, link, packet: self.pool[packet] });
+            self.books.captured.push(Captured { time: self.now, link, packet: self.pool[packet] });
         }
         match self.links.start(self.now, link, size) {
             Accepted::Arrives { time, lane } => self.put_in_flight(came_at, time, packet, place, size, lane),

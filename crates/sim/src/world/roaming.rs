@@ -14,8 +14,8 @@ use airtcp_core::wifi::{Measured, PairId, Roam};
 
 use super::World;
 use crate::air::Air;
+use crate::books::record::{HandoverRow, HandoverRows, WalkerRow};
 use crate::path::Place;
-use crate::record::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 use crate::route::Routes;
 use crate::spec::{ChannelId, LinkId, RoamingSpec, RunSpec};
 
@@ -161,15 +161,16 @@ impl Roamers {
         }
     }
 
-    pub(crate) fn sample(&self, now: Time, air: &mut Air, rows: &mut WalkerRows) {
-        for walker in &self.walkers {
+    /// Rows of hosts that walk.
+    pub(crate) fn sample<'a>(&'a self, now: Time, air: &'a mut Air) -> impl Iterator<Item = WalkerRow> + 'a {
+        self.walkers.iter().map(move |walker| {
             let at = match walker.roamer.map(|r| &self.all[r]) {
                 Some(roamer) => (!roamer.is_away()).then(|| &roamer.candidates[roamer.located]),
                 None => walker.only.as_ref(),
             };
             let [x_m, y_m] = walker.track.at(now);
             let measured = at.map(|c| c.measure(now, air));
-            rows.push(WalkerRow {
+            WalkerRow {
                 time_s: now.as_secs_f64(),
                 node: walker.name.clone().into(),
                 x_m,
@@ -177,8 +178,8 @@ impl Roamers {
                 wlan: at.map_or(String::new(), |c| c.wlan.clone()).into(),
                 distance_m: measured.map_or(f64::NAN, |m| m.distance_m),
                 rssi_dbm: measured.map_or(f64::NAN, |m| m.rssi_dbm),
-            });
-        }
+            }
+        })
     }
 
     /// All of them, in order of time, then of the scenario.

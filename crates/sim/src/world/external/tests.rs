@@ -5,8 +5,8 @@
 use airtcp_core::wire::{self, Announced, Endpoints, Reader};
 
 use super::*;
+use crate::books::record::Data;
 use crate::capture::NoCapture;
-use crate::record::Data;
 use crate::scenario::{Attach, Scenario};
 use crate::world::RunOutput;
 

@@ -1,14 +1,13 @@
 //! The figures of a run at a glance: per group of flows, per flow of small groups, per link that is not one of many.
 //!
 //! Contents depend on scenario and seed only. What does not exist is `None` (JSON `null`); every number is finite. A figure
-//! without a comment is what the column of its name is, which states unit and meaning: see [`crate::record`].
+//! without a comment is what the column of its name is, which states unit and meaning: see [`crate::books::record`].
 
 #![allow(missing_docs)] // said there, once
 
 use serde::Serialize;
 
-use crate::record::{AirRow, FlowRow, LinkRow};
-use crate::traffic;
+use super::record::{AirRow, Figure, FlowRow, LinkRow};
 
 /// Of more links of WLANs than this only those of single stations are listed.
 pub const MAX_AIR_LISTED: usize = 200;
@@ -104,8 +103,8 @@ impl Figures {
         self.0.iter().find(|(own, _)| *own == name)?.1
     }
 
-    fn all(value: impl Fn(&'static str) -> Option<f64>) -> Figures {
-        Figures(traffic::figures().map(|figure| (figure.name, value(figure.name))).collect())
+    fn all(of: &[&'static Figure], value: impl Fn(&'static str) -> Option<f64>) -> Figures {
+        Figures(of.iter().map(|figure| (figure.name, value(figure.name))).collect())
     }
 }
 
@@ -209,7 +208,12 @@ pub fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 impl GroupSummary {
-    pub(crate) fn new(reported: &[&Reported], transfer_mean_s: Option<f64>) -> GroupSummary {
+    /// `figures`: those that some kind of traffic has.
+    pub(crate) fn new(
+        reported: &[&Reported],
+        transfer_mean_s: Option<f64>,
+        figures: &[&'static Figure],
+    ) -> GroupSummary {
         let rows: Vec<&FlowRow> = reported.iter().map(|(row, _)| row).collect();
         let first = rows[0];
         let sum = |f: fn(&FlowRow) -> u64| rows.iter().map(|r| f(r)).sum::<u64>();
@@ -240,14 +244,14 @@ impl GroupSummary {
             transfer_mean_s,
             received: sum(|r| r.received),
             delay_mean_ms: mean(rows.iter().map(|r| r.delay_mean_ms)),
-            figures: Figures::all(|name| mean(reported.iter().map(|(_, figures)| figure_of(figures, name)))),
-            flows: listed.iter().map(|r| FlowSummary::new(r)).collect(),
+            figures: Figures::all(figures, |name| mean(reported.iter().map(|(_, own)| figure_of(own, name)))),
+            flows: listed.iter().map(|r| FlowSummary::new(r, figures)).collect(),
         }
     }
 }
 
 impl FlowSummary {
-    fn new((r, figures): &Reported) -> FlowSummary {
+    fn new((r, own): &Reported, figures: &[&'static Figure]) -> FlowSummary {
         FlowSummary {
             name: r.name.to_string(),
             goodput_bps: finite(r.goodput_bps),
@@ -269,7 +273,7 @@ impl FlowSummary {
             received: r.received,
             delay_mean_ms: finite(r.delay_mean_ms),
             jitter_ms: finite(r.jitter_ms),
-            figures: Figures::all(|name| finite(figure_of(figures, name))),
+            figures: Figures::all(figures, |name| finite(figure_of(own, name))),
         }
     }
 }

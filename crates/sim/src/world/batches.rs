@@ -1,40 +1,16 @@
-//! Tables in lots, for runs without an end: what has been taken is no longer kept.
-
-use std::mem::take;
+//! Tables in batches, for runs without an end: rows that have been taken are no longer kept.
 
 use airtcp_core::table::Table;
-use airtcp_core::units::Time;
 
 use super::World;
-use crate::record::{Log, TransferRows};
 
 impl World {
     /// The rows since the last time, of series and of tables with a row for each event. What remains is in
     /// [`World::finish`], as are the tables with a row for each flow, link or datagram. A handover comes once the next one has
     /// begun. Whether a retransmission was needless is told as far as it is known.
     pub fn take_tables(&mut self) -> Vec<Table> {
-        for transfer in &self.log.transfers {
-            if let Some(end) = transfer.end.filter(|_| transfer.start >= Time::ZERO + self.spec.warmup) {
-                self.log.taken_transfers.entry(transfer.flow).or_default().add(end.since(transfer.start));
-            }
-        }
-        let Log { transfers, .. } = &mut self.log;
-        let mut transfer_rows = TransferRows::default();
-        transfers.drain(..).for_each(|transfer| transfer_rows.push(transfer.into()));
-        let log = &mut self.log;
-        let retransmissions = log.take_retransmissions();
-        vec![
-            take(&mut log.flow_series).into_table(),
-            take(&mut log.link_series).into_table(),
-            take(&mut log.drops).into_rows().into_table(),
-            retransmissions.into_table(),
-            transfer_rows.into_table(),
-            take(&mut log.air_series).into_table(),
-            take(&mut log.ppdus).into_table(),
-            take(&mut log.daemon_series).into_table(),
-            self.roamers.past_handovers().into_table(),
-            take(&mut log.walkers).into_table(),
-        ]
+        let handovers = self.roamers.past_handovers();
+        self.books.take_tables(&self.spec, handovers)
     }
 }
 
@@ -44,6 +20,8 @@ mod tests {
 
     use airtcp_core::table::Data;
     use airtcp_core::units::Span;
+
+    use airtcp_core::units::Time;
 
     use super::*;
     use crate::capture::NoCapture;
@@ -66,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_add_up_to_the_whole() {
+    fn batches_add_up_to_the_whole() {
         let text = r#"
             duration = "4s"
             warmup = "1s"
@@ -92,16 +70,18 @@ mod tests {
         let mut whole = World::build(&spec).unwrap();
         whole.run(&mut NoCapture);
         let whole = whole.finish();
-        let mut lots = World::build(&spec).unwrap();
+        let mut batches = World::build(&spec).unwrap();
         let mut rows = BTreeMap::new();
         let mut kept = 0;
         for tenth in 1..=40 {
-            lots.run_until(Time::ZERO + Span::from_ms(100 * tenth), &mut NoCapture);
-            add(&mut rows, &lots.take_tables());
-            kept = kept.max(lots.log.ppdus.count() + lots.log.drops.count() + lots.log.transfers.len());
+            batches.run_until(Time::ZERO + Span::from_ms(100 * tenth), &mut NoCapture);
+            add(&mut rows, &batches.take_tables());
+            kept = kept.max(
+                batches.books.log.ppdus.count() + batches.books.log.drops.count() + batches.books.log.transfers.len(),
+            );
         }
         assert_eq!(kept, 0);
-        let last = lots.finish();
+        let last = batches.finish();
         assert_eq!(last.summary, whole.summary);
         add(&mut rows, &last.tables);
         let mut expected = BTreeMap::new();

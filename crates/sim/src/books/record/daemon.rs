@@ -6,8 +6,8 @@ use airtcp_core::table;
 use airtcp_core::units::Time;
 
 use super::ratio;
+use crate::books::totals::DaemonStats;
 use crate::spec::FlowSpec;
-use crate::traffic::DaemonStats;
 
 table! {
     /// One row per host in `coop`, over the whole run.

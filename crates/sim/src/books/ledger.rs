@@ -30,7 +30,7 @@ pub struct Count {
 
 impl Ledger {
     /// That of another part of the same world.
-    pub(super) fn join(&mut self, other: &Ledger) {
+    pub(crate) fn join(&mut self, other: &Ledger) {
         let add = |to: &mut Count, from: Count| to.add_all(from.packets, from.bytes);
         add(&mut self.sent, other.sent);
         add(&mut self.delivered, other.delivered);
@@ -44,13 +44,13 @@ impl Ledger {
 
 impl Count {
     #[inline]
-    pub(super) fn add(&mut self, size: u16) {
+    pub(crate) fn add(&mut self, size: u16) {
         self.packets += 1;
         self.bytes += u64::from(size);
     }
     /// Several at once.
     #[inline]
-    pub(super) fn add_all(&mut self, packets: u64, bytes: u64) {
+    pub(crate) fn add_all(&mut self, packets: u64, bytes: u64) {
         self.packets += packets;
         self.bytes += bytes;
     }

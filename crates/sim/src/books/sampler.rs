@@ -3,20 +3,25 @@
 use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
+use airtcp_core::wifi::phy::Mode;
 
-use super::World;
-use crate::air::link_totals;
-use crate::link::{LinkTotals, Until};
-use crate::record::{AirSample, DaemonSample, FlowSample, LinkSample, millis, ratio};
+use super::Books;
+use super::record::{AirSample, DaemonSample, FlowSample, LinkSample, WalkerRow, ratio};
+use super::totals::LinkTotals;
 use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
-use crate::traffic::AnyEnds;
 
-pub(super) struct Sampler {
+/// State of a cooperative daemon: terminals that send, connections by phase, and the least cap in force.
+pub(crate) type DaemonState = (u32, [u32; 3], Option<u32>);
+
+/// State of a link of a WLAN: counters, SNR, and the mode that would carry most.
+pub(crate) type AirState = (AirStats, f32, Mode);
+
+pub(crate) struct Sampler {
     interval: Span,
     next: Time,
     flows: Vec<FlowId>,
     links: Vec<LinkId>,
-    /// Of the links above, at the last sample.
+    /// Counters of the links above at the last sample.
     last: Vec<LinkTotals>,
     /// Links of WLANs.
     air: Vec<LinkId>,
@@ -24,16 +29,16 @@ pub(super) struct Sampler {
     daemons: Vec<FlowId>,
     last_at: Time,
     /// Samples so far.
-    pub(super) taken: u64,
+    pub(crate) taken: u64,
 }
 
 impl Sampler {
-    /// When the next sample is due.
-    pub(super) fn next(&self) -> Time {
+    /// Time of the next sample.
+    pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    pub(super) fn new(spec: &RunSpec) -> Sampler {
+    pub(crate) fn new(spec: &RunSpec) -> Sampler {
         let record = &spec.record;
         let tcp: Vec<FlowId> = (0..)
             .map(FlowId)
@@ -66,76 +71,78 @@ impl Sampler {
     }
 
     /// Samples only what a part of the world has, at the times of all.
-    pub(super) fn keep(&mut self, flow: impl Fn(FlowId) -> bool, link: impl Fn(LinkId) -> bool) {
+    pub(crate) fn keep(&mut self, flow: impl Fn(FlowId) -> bool, link: impl Fn(LinkId) -> bool) {
         self.flows.retain(|&id| flow(id));
         self.links.retain(|&id| link(id));
         self.air.retain(|&id| link(id));
     }
 }
 
-impl World {
-    #[cold]
-    pub(super) fn sample(&mut self) {
-        let now = self.now;
+impl Sampler {
+    /// Links to be sampled.
+    pub(crate) fn links(&self) -> &[LinkId] {
+        &self.links
+    }
+}
+
+impl Books {
+    /// Samples flows. `sample`: `None` for one that is not TCP.
+    pub(crate) fn sample_flows(&mut self, mut sample: impl FnMut(FlowId) -> Option<FlowSample>) {
+        self.sampler.flows.iter().filter_map(|&flow| sample(flow)).for_each(|row| self.log.flow_series.push(row));
+    }
+
+    /// Samples links. `state`: counters now, and the probability with which the discipline drops or marks.
+    pub(crate) fn sample_links(&mut self, now: Time, mut state: impl FnMut(LinkId) -> (LinkTotals, Option<f64>)) {
         let sampler = &mut self.sampler;
-        for &i in &sampler.flows {
-            let AnyEnds::Tcp(tcp) = &self.flows[i.0 as usize].ends else { continue };
-            let (window, stats) = (tcp.sender.window(), tcp.stats(now));
-            self.log.flow_series.push(FlowSample {
-                time_s: now.as_secs_f64(),
-                flow: i.0,
-                cwnd_segments: window.cwnd,
-                window_segments: window.cwnd.min(tcp.sender.send_window_segments()),
-                ssthresh_segments: if window.ssthresh == u32::MAX { f64::NAN } else { f64::from(window.ssthresh) },
-                in_flight_segments: tcp.sender.path().in_flight,
-                srtt_ms: tcp.sender.srtt().map_or(f64::NAN, millis),
-                bytes_acked: stats.bytes_acked,
-                segments_sent: stats.segments_sent,
-                segments_retransmitted: stats.segments_retransmitted,
-                timeouts: stats.timeouts,
-            });
-        }
-        let period = now.since(sampler.last_at);
-        let period_ns = period.as_ns() as f64;
-        // Looking through all that is in flight is for links that ask for it.
-        let some_fused = sampler.links.iter().any(|&l| self.links.is_fused(l));
-        let ahead =
-            if some_fused { self.links.ahead(self.wires.iter(), &self.hops, Until::after(now)) } else { Vec::new() };
+        let period_ns = now.since(sampler.last_at).as_ns() as f64;
         for (&link, last) in sampler.links.iter().zip(&mut sampler.last) {
-            let totals = match self.air.stats(link, now) {
-                Some(stats) => link_totals(&stats),
-                None => self.links.totals(link, Until::after(now), &ahead),
-            };
-            let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early + t.dropped_gone;
+            let (totals, drop_probability) = state(link);
             self.log.link_series.push(LinkSample {
                 time_s: now.as_secs_f64(),
                 link: link.0,
                 queue_packets: totals.queue_packets,
                 queue_bytes: totals.queue_bytes,
                 arrived_packets: totals.arrived_packets - last.arrived_packets,
-                dropped_packets: dropped(&totals) - dropped(last),
+                dropped_packets: totals.dropped() - last.dropped(),
                 marked_packets: totals.marked - last.marked,
                 forwarded_packets: totals.forwarded_packets - last.forwarded_packets,
                 utilisation: ratio((totals.busy_ns - last.busy_ns) as f64, period_ns),
                 queue_mean_packets: ratio((totals.queue_packet_ns - last.queue_packet_ns) as f64, period_ns),
-                drop_probability: self.links.drop_probability(link).unwrap_or(f64::NAN),
+                drop_probability: drop_probability.unwrap_or(f64::NAN),
             });
             *last = totals;
         }
+    }
+
+    /// Samples links of WLANs. `state`: `None` for a wire.
+    pub(crate) fn sample_air(&mut self, now: Time, mut state: impl FnMut(LinkId) -> Option<AirState>) {
+        let sampler = &mut self.sampler;
+        let period = now.since(sampler.last_at);
         for (&link, last) in sampler.air.iter().zip(&mut sampler.last_air) {
-            let Some((channel, own)) = self.air.at[link.index()] else { continue };
-            let channel = &mut self.air.channels[channel.index()];
-            let stats = channel.stats(own, now);
-            let (snr_db, best) = (channel.snr_db(own, now), channel.best_mode(own));
+            let Some((stats, snr_db, best)) = state(link) else { continue };
             self.log.air_series.push(AirSample::new(now, link, (last, &stats), period, snr_db, best));
             *last = stats;
         }
-        for &i in &sampler.daemons {
-            if let AnyEnds::Daemon(host) = &self.flows[i.0 as usize].ends {
-                self.log.daemon_series.push(DaemonSample::new(now, &self.spec.flows[i.0 as usize], host.state()));
+    }
+
+    /// Samples cooperative daemons. `state`: `None` for a flow that is none.
+    pub(crate) fn sample_daemons(
+        &mut self,
+        now: Time,
+        spec: &RunSpec,
+        mut state: impl FnMut(FlowId) -> Option<DaemonState>,
+    ) {
+        for &flow in &self.sampler.daemons {
+            if let Some(state) = state(flow) {
+                self.log.daemon_series.push(DaemonSample::new(now, &spec.flows[flow.0 as usize], state));
             }
         }
-        self.roamers.sample(now, &mut self.air, &mut self.log.walkers);
+    }
+
+    /// Adds the rows of hosts that walk, and ends the sample.
+    pub(crate) fn end_sample(&mut self, now: Time, walkers: impl Iterator<Item = WalkerRow>) {
+        walkers.for_each(|row| self.log.walkers.push(row));
+        let sampler = &mut self.sampler;
         sampler.last_at = now;
         sampler.taken += 1;
         sampler.next = now + sampler.interval;

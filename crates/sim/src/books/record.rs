@@ -30,6 +30,14 @@ pub(crate) use drops::{DropLog, Dropped};
 pub(crate) use order::{Moment, Order};
 pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
+/// A number that only one kind of traffic has: a column of the table `flows`; in summaries the mean over the flows of a group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figure {
+    /// Ends in the unit where there is one.
+    pub name: &'static str,
+    pub unit_and_meaning: &'static str,
+}
+
 table! {
     /// One row per flow.
     pub(crate) Flows of FlowRow as "flows" {
