@@ -19,18 +19,17 @@
 mod air;
 mod books;
 pub mod capture;
+mod context;
 pub mod document;
+pub mod engine;
 pub mod error;
 mod link;
 pub mod path;
 pub mod rate_trace;
-mod ring;
 pub mod route;
 pub mod scenario;
 pub mod spec;
-pub mod timeline;
 pub mod traffic;
-pub mod wires;
 pub mod world;
 
 pub use books::{record, summary};

@@ -40,11 +40,11 @@ use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
 use crate::books::totals::LinkTotals;
+use crate::engine::packets_in_flight::{DelayFifo, InFlight, MAX_FIFOS};
+use crate::engine::timeline::GROUP;
+use crate::engine::{QueueId, Ring};
 use crate::path::{Hop, Next, Place};
-use crate::ring::Ring;
 use crate::spec::{LinkId, LinkSpec, RunSpec};
-use crate::timeline::GROUP;
-use crate::wires::{InFlight, Lane, MAX_LANES};
 
 /// Bytes up to which a packet counts as small: ACKs, with all options.
 const SMALL: u16 = 100;
@@ -85,9 +85,9 @@ pub(crate) struct Line {
     /// Size of the packet on the line while `free_at` is in the future.
     in_service: u16,
     pub kind: LineKind,
-    /// Where in [`crate::wires::Wires`] its packets go: links that are `Plain`, or `Fused`, share `lane` for packets that
-    /// did not wait, and the one after it for small ones; others have `lane` for themselves.
-    pub lane: Lane,
+    /// Where in [`crate::engine::packets_in_flight::PacketsInFlight`] its packets go: links that are `Plain`, or `Fused`, share `fifo` for packets that
+    /// did not wait, and the one after it for small ones; others have `fifo` for themselves.
+    pub fifo: DelayFifo,
     /// Packets that are or will be transmitted.
     taken_packets: u64,
     taken_bytes: u64,
@@ -103,10 +103,6 @@ struct Rough {
     loss_rng: Rng,
     hold: Option<Hold>,
 }
-
-/// Index into [`Links::queued`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct QueueId(pub u32);
 
 /// A link with a discipline of its own.
 #[derive(Debug)]
@@ -126,10 +122,10 @@ pub(crate) struct Queued {
 /// Fate of a packet on its way into a drop-tail link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// Reaches the far end at `time`; goes to that lane.
+    /// Reaches the far end at `time`; goes to that fifo.
     Arrives {
         time: Time,
-        lane: Lane,
+        fifo: DelayFifo,
     },
     /// Reaches the far end at `time`, out of order.
     HeldBack {
@@ -150,8 +146,8 @@ pub(crate) struct Links {
     pub cold: Vec<Cold>,
     pub queued: Vec<Queued>,
     has_fused: bool,
-    /// For packets that have waited at links that share lanes.
-    waited: Lane,
+    /// For packets that have waited at links that share fifos.
+    waited: DelayFifo,
     seed: u64,
     /// What comes to links now are packets from other links and what they cause, before anything else of this instant. What
     /// timers cause comes after the departures of the instant.
@@ -174,7 +170,7 @@ impl Links {
             cold: Vec::with_capacity(n),
             queued: Vec::new(),
             has_fused: false,
-            waited: Lane::NONE,
+            waited: DelayFifo::NONE,
             seed,
             before_departures: false,
         };
@@ -222,7 +218,7 @@ impl Links {
                 tx_size: [0; 2],
                 in_service: 0,
                 kind,
-                lane: Lane::NONE,
+                fifo: DelayFifo::NONE,
                 taken_packets: 0,
                 taken_bytes: 0,
                 taken_ns: 0,
@@ -277,15 +273,15 @@ impl Links {
         }
     }
 
-    /// Gives lanes to the links that most packets in flight will be on, as far as `hops` tell; returns their number.
-    pub(crate) fn assign_lanes(&mut self, links: &[LinkSpec], hops: &[Hop]) -> usize {
+    /// Gives fifos to the links that most packets in flight will be on, as far as `hops` tell; returns their number.
+    pub(crate) fn assign_fifos(&mut self, links: &[LinkSpec], hops: &[Hop]) -> usize {
         // Arrivals at the far end, paths counted: none where the next link is fused with this one.
         let mut paths = vec![0u64; links.len()];
         for hop in hops.windows(2).filter(|w| !w[0].is_end() && !w[1].is_fused()) {
             paths[hop[0].link().index()] += 1;
         }
-        // Where there are lanes for all, what waits need not go to the calendar.
-        let is_small = links.iter().filter(|l| l.air.is_none()).count() <= MAX_LANES;
+        // Where there are fifos for all, what waits need not go to the calendar.
+        let is_small = links.iter().filter(|l| l.air.is_none()).count() <= MAX_FIFOS;
         let mut groups: BTreeMap<(DataRate, Span, Hop, Hop), Vec<usize>> = BTreeMap::new();
         for (i, (line, spec)) in self.lines.iter().zip(links).enumerate().filter(|(_, (_, spec))| spec.air.is_none()) {
             let (feeder, alone) = match line.kind {
@@ -298,7 +294,7 @@ impl Links {
         let mut groups: Vec<(u64, Vec<usize>)> =
             groups.into_values().map(|g| (g.iter().map(|&i| paths[i]).sum(), g)).collect();
         groups.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut lanes = 0;
+        let mut fifos = 0;
         for (paths, group) in groups {
             let shared = group.len() > 1;
             let wanted = if shared { 2 } else { 1 };
@@ -310,17 +306,17 @@ impl Links {
                     other => other,
                 };
             }
-            if paths > 0 && lanes + wanted <= MAX_LANES {
-                group.iter().for_each(|&i| self.lines[i].lane = Lane::new(lanes));
-                lanes += wanted;
+            if paths > 0 && fifos + wanted <= MAX_FIFOS {
+                group.iter().for_each(|&i| self.lines[i].fifo = DelayFifo::new(fifos));
+                fifos += wanted;
             }
         }
         // Unless that makes two groups of times of one.
-        if !is_small && lanes < MAX_LANES && lanes + 1 != GROUP {
-            self.waited = Lane::new(lanes);
-            lanes += 1;
+        if !is_small && fifos < MAX_FIFOS && fifos + 1 != GROUP {
+            self.waited = DelayFifo::new(fifos);
+            fifos += 1;
         }
-        lanes
+        fifos
     }
 
     /// Loads what [`Self::accept`] needs and changes nothing.
@@ -340,14 +336,14 @@ impl Links {
         let line = &mut self.lines[link.index()];
         if line.kind == LineKind::Plain && line.free_at <= now {
             line.transmit(now, size, || self.cold[link.index()].rate);
-            let lane = line.lane.next_if(size <= SMALL);
-            return Accepted::Arrives { time: line.arrival(), lane };
+            let fifo = line.fifo.next_if(size <= SMALL);
+            return Accepted::Arrives { time: line.arrival(), fifo };
         }
         if line.kind == LineKind::Limited && line.free_at <= now {
             let cold = &self.cold[link.index()];
             if cold.waiting.len() == 0 && cold.rough().is_none() && !cold.is_full_for(size) {
                 line.transmit(now, size, || cold.rate);
-                return Accepted::Arrives { time: line.arrival(), lane: line.lane };
+                return Accepted::Arrives { time: line.arrival(), fifo: line.fifo };
             }
         }
         if line.kind == LineKind::Air {
@@ -377,7 +373,7 @@ impl Links {
             cold.count_drop(size, DropReason::Overflow);
             return Accepted::Dropped;
         }
-        let mut lane = line.lane;
+        let mut fifo = line.fifo;
         if line.free_at <= now {
             line.transmit(now, size, || cold.rate);
         } else {
@@ -390,17 +386,17 @@ impl Links {
                 line.kind = LineKind::PlainWaiting;
             }
             if line.kind == LineKind::PlainWaiting {
-                lane = self.waited;
+                fifo = self.waited;
             }
             let in_service = line.in_service;
             line.transmit(start, size, || cold.rate);
             line.in_service = in_service;
         }
-        line.send_off(cold, lane)
+        line.send_off(cold, fifo)
     }
 
     /// Passes a packet through a fused link that it reaches at `arrival`, no earlier than those before it. Returns its
-    /// arrival at the far end with the place `after` it, and the lane.
+    /// arrival at the far end with the place `after` it, and the fifo.
     #[inline(always)]
     pub(crate) fn pass(
         &mut self,
@@ -409,17 +405,17 @@ impl Links {
         packet: PacketId,
         after: Place,
         size: u16,
-    ) -> (InFlight, Lane) {
+    ) -> (InFlight, DelayFifo) {
         let line = &mut self.lines[link.index()];
         if line.free_at > arrival {
             return self.pass_waiting(arrival, link, packet, after, size);
         }
         line.transmit(arrival, size, || self.cold[link.index()].rate);
-        let lane = line.lane.next_if(size <= SMALL && line.kind == LineKind::Fused);
+        let fifo = line.fifo.next_if(size <= SMALL && line.kind == LineKind::Fused);
         let time = line.arrival();
         (
             InFlight { time, packet, next: Next::reaches(after), size, depth: 0, flight_ns: flight_ns(arrival, time) },
-            lane,
+            fifo,
         )
     }
 
@@ -432,7 +428,7 @@ impl Links {
         packet: PacketId,
         after: Place,
         size: u16,
-    ) -> (InFlight, Lane) {
+    ) -> (InFlight, DelayFifo) {
         let (line, cold) = (&mut self.lines[link.index()], &mut self.cold[link.index()]);
         while cold.waiting.front().is_some_and(|&(start, _)| start <= arrival) {
             cold.waiting.pop_front();
@@ -441,9 +437,9 @@ impl Links {
         cold.waiting.push_back((start, size));
         line.transmit(start, size, || cold.rate);
         let depth = u16::try_from(cold.waiting.len()).unwrap_or(u16::MAX);
-        let lane = if line.kind == LineKind::Fused { Lane::NONE } else { line.lane };
+        let fifo = if line.kind == LineKind::Fused { DelayFifo::NONE } else { line.fifo };
         let time = line.arrival();
-        (InFlight { time, packet, next: Next::reaches(after), size, depth, flight_ns: flight_ns(arrival, time) }, lane)
+        (InFlight { time, packet, next: Next::reaches(after), size, depth, flight_ns: flight_ns(arrival, time) }, fifo)
     }
 
     /// A packet that has waited on a fused link reaches its end.
@@ -481,7 +477,7 @@ impl Links {
             busy_ns: line.taken_ns - line.free_at.since(now).as_ns(),
             ..LinkTotals::default()
         };
-        if let Some(queued) = cold.queued().and_then(|q| self.queued.get_mut(q.0 as usize)) {
+        if let Some(queued) = cold.queued().and_then(|q| self.queued.get_mut(q.index())) {
             queued.count_to(cold, now);
             totals.queue_packets = queued.aqm.len_packets() as u64;
             totals.queue_bytes = queued.aqm.len_bytes();
@@ -530,7 +526,7 @@ impl Links {
             None => line.transmit(now, size, || cold.rate),
             Some(trace) => line.occupy(now, size, trace.end(now, u64::from(size))),
         }
-        line.send_off(cold, line.lane)
+        line.send_off(cold, line.fifo)
     }
 }
 
@@ -547,21 +543,21 @@ impl Line {
 
     /// What becomes of the packet that was transmitted last.
     #[inline(always)]
-    fn send_off(&self, cold: &mut Cold, lane: Lane) -> Accepted {
+    fn send_off(&self, cold: &mut Cold, fifo: DelayFifo) -> Accepted {
         match cold.rough_mut() {
-            Some(rough) => self.send_off_roughly(rough, lane),
-            None => Accepted::Arrives { time: self.arrival(), lane },
+            Some(rough) => self.send_off_roughly(rough, fifo),
+            None => Accepted::Arrives { time: self.arrival(), fifo },
         }
     }
 
     #[inline(never)]
-    fn send_off_roughly(&self, rough: &mut Rough, lane: Lane) -> Accepted {
+    fn send_off_roughly(&self, rough: &mut Rough, fifo: DelayFifo) -> Accepted {
         if rough.loss > 0.0 && rough.loss_rng.random::<f64>() < rough.loss {
             return Accepted::Lost(self.free_at);
         }
         let time = self.arrival();
         match rough.hold.as_mut().and_then(|hold| hold.draw(self.free_at)) {
-            None => Accepted::Arrives { time, lane },
+            None => Accepted::Arrives { time, fifo },
             Some(hold) => Accepted::HeldBack { time: time + hold },
         }
     }

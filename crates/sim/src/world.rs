@@ -12,7 +12,6 @@ mod air;
 mod audit;
 mod batches;
 mod bounds;
-mod components;
 mod external;
 mod interfaces;
 mod join;
@@ -48,15 +47,17 @@ use crate::books::record::{Moment, PpduRow};
 use crate::books::totals::LinkTotals;
 use crate::books::{Books, CAPTURE_BATCH, Sampler};
 use crate::capture::CaptureSink;
+use crate::context::Cx;
+use crate::engine::packets_in_flight::{DelayFifo, InFlight};
+use crate::engine::timeline::Component;
+use crate::engine::{ComponentKind, Components, Engine, QueueId};
 use crate::error::BuildError;
-use crate::link::{Accepted, Links, QueueId, Until, flight_ns};
+use crate::link::{Accepted, Links, Until, flight_ns};
 use crate::path::{Hop, Next, Place};
 use crate::route::Routes;
 use crate::spec::{ChannelId, LinkId, NodeId, RunSpec, Traffic};
-use crate::timeline::{Component, Timeline};
-use crate::traffic::{AnyEnds, Context, Flow, Told};
-use crate::wires::{InFlight, Lane, Wires};
-use components::{Components, Whose};
+use crate::traffic::{AnyEnds, Context, Flow, QueueNotice};
+
 use external::Externals;
 use interfaces::Interfaces;
 use parts::Part;
@@ -69,13 +70,10 @@ const LARGE: usize = 1024;
 /// A network, its traffic and everything in flight.
 pub struct World {
     spec: Arc<RunSpec>,
-    now: Time,
-    wires: Wires,
-    timeline: Timeline,
+    cx: Cx,
     hops: Vec<Hop>,
     links: Links,
     air: Air,
-    components: Components,
     interfaces: Interfaces,
     processors: Processors,
     external: Externals,
@@ -93,15 +91,11 @@ pub struct World {
     congested: Vec<FlowId>,
     /// Whose packet came last to a queue with a discipline of its own.
     entering: FlowId,
-    books: Books,
     roamers: Roamers,
     /// If it is one of several parts of a world.
     part: Option<Box<Part>>,
     /// Links that are fused in the whole and not here, where it is divided.
     unfused: Vec<LinkId>,
-    events: u64,
-    /// What comes before this is processed now.
-    limit: Time,
     /// By tests: what simulated ends have sent.
     #[cfg(test)]
     sent: Option<Vec<(Time, Packet)>>,
@@ -164,7 +158,7 @@ impl World {
         let plan = part.as_ref().map(|part| part.plan());
         let of_place = plan.as_ref().map(|plan| &plan.of_place);
         let unfused = of_place.map(|of| plan::unfuse(of, &mut links, &mut routes.hops)).unwrap_or_default();
-        let lanes = links.assign_lanes(&spec.links, &routes.hops);
+        let fifos = links.assign_fifos(&spec.links, &routes.hops);
         let air = Air::new(spec);
         let roamers = Roamers::new(spec, &routes, &air);
         let interfaces = Interfaces::new(spec);
@@ -177,7 +171,8 @@ impl World {
             flows.len(),
             roamers.count(),
         );
-        let mut timeline = Timeline::new(components.count(), components.brief());
+        let mut engine = Engine::new(components, fifos);
+        let Engine { timeline, components, .. } = &mut engine;
         for (q, queued) in (0..).map(QueueId).zip(&links.queued) {
             if has_link(queued.link) {
                 timeline.set(components.queue(q), queued.deadline(Time::NEVER));
@@ -203,14 +198,11 @@ impl World {
         let books = Books::new(sampler, part.is_some());
         Ok(World {
             spec: Arc::clone(spec),
-            now: Time::ZERO,
-            wires: Wires::new(lanes),
-            timeline,
+            cx: Cx { engine, books },
             hops: routes.hops,
             is_large: links.lines.len() > LARGE,
             links,
             air,
-            components,
             interfaces,
             processors,
             external: Externals::new(spec),
@@ -223,12 +215,9 @@ impl World {
             refused: Vec::new(),
             congested: Vec::new(),
             entering: FlowId(u32::MAX),
-            books,
             roamers,
             part,
             unfused,
-            events: 0,
-            limit: Time::ZERO,
             #[cfg(test)]
             sent: None,
         })
@@ -236,7 +225,7 @@ impl World {
 
     /// The virtual time.
     pub fn now(&self) -> Time {
-        self.now
+        self.cx.engine.now
     }
 
     /// The end of the run that the scenario asks for.
@@ -248,7 +237,7 @@ impl World {
     pub fn run_until(&mut self, time: Time, sink: &mut dyn CaptureSink) {
         // Nothing may happen at the very end of time, where what is idle stands.
         let time = time.min(Time::NEVER - Span::from_ns(1));
-        while let Some(due) = self.books.next_audit().filter(|&due| due <= time) {
+        while let Some(due) = self.cx.books.next_audit().filter(|&due| due <= time) {
             self.advance(due, sink);
             self.check();
             if self.finding().is_some() {
@@ -259,12 +248,12 @@ impl World {
     }
 
     fn advance(&mut self, time: Time, sink: &mut dyn CaptureSink) {
-        if self.books.awaits_warmup(&self.spec, time) {
+        if self.cx.books.awaits_warmup(&self.spec, time) {
             self.run_before(Time::ZERO + self.spec.warmup, sink);
             self.begin_summary();
         }
         self.run_before(time + Span::from_ns(1), sink);
-        self.now = self.now.max(time);
+        self.cx.engine.now = self.cx.engine.now.max(time);
         self.hand_over(sink);
     }
 
@@ -275,21 +264,21 @@ impl World {
 
     /// Everything that is in flight and due, before `limit`.
     fn run_before(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
-        self.limit = limit;
+        self.cx.engine.limit = limit;
         loop {
-            let arrival = self.wires.head_time();
-            let (deadline, component) = self.timeline.next();
+            let arrival = self.cx.engine.in_flight.head_time();
+            let (deadline, component) = self.cx.engine.timeline.next();
             if arrival <= deadline {
                 if arrival >= limit {
                     break;
                 }
-                self.now = arrival;
+                self.cx.engine.now = arrival;
                 self.links.before_departures = true;
                 if self.is_large {
                     self.touch();
                 }
-                let entry = self.wires.pop();
-                self.books.reach(|| Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
+                let entry = self.cx.engine.in_flight.pop();
+                self.cx.books.reach(|| Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
                 if entry.depth > 0 {
                     self.count_wait(&{ entry }); // a copy: the frequent ones stay in registers
                 }
@@ -307,7 +296,7 @@ impl World {
                 self.on_deadline(component);
             }
             self.tell_hosts();
-            self.events += 1;
+            self.cx.engine.events += 1;
             if self.has_batch() {
                 self.hand_over(sink);
             }
@@ -317,14 +306,14 @@ impl World {
     /// It is time for the deadline of a component.
     #[inline]
     fn reach(&mut self, deadline: Time, component: Component) {
-        self.now = deadline;
-        self.books.reach(|| Moment { time: deadline, is_deadline: true, rank: u64::from(component.0) });
+        self.cx.engine.now = deadline;
+        self.cx.books.reach(|| Moment { time: deadline, is_deadline: true, rank: u64::from(component.0) });
     }
 
     /// Enough has been captured to be handed over.
     #[inline]
     fn has_batch(&self) -> bool {
-        self.books.captured.len() >= CAPTURE_BATCH || self.air.hand_over_due
+        self.cx.books.captured.len() >= CAPTURE_BATCH || self.air.hand_over_due
     }
 
     /// What an event means for the hosts of senders.
@@ -342,7 +331,7 @@ impl World {
     /// link, packet and flow would otherwise be waited for. What is found by what is loaded now is loaded a lot of packets later.
     #[inline]
     fn touch(&self) {
-        let Some([next, soon]) = self.wires.look_ahead() else { return };
+        let Some([next, soon]) = self.cx.engine.in_flight.look_ahead() else { return };
         for entry in next {
             if self.hops[entry.next.place().index()].is_end() {
                 self.touch_ends(&self.pool[entry.packet]);
@@ -370,9 +359,12 @@ impl World {
         if let Some(answer) = self.hops.get(flow.path_start[usize::from(!is_reverse)].index()) {
             self.links.touch(answer.link());
         }
-        let component =
-            if is_reverse { self.components.source(packet.flow) } else { self.components.destination(packet.flow) };
-        std::hint::black_box(self.timeline.get(component));
+        let component = if is_reverse {
+            self.cx.engine.components.source(packet.flow)
+        } else {
+            self.cx.engine.components.destination(packet.flow)
+        };
+        std::hint::black_box(self.cx.engine.timeline.get(component));
         self.touch_interface(packet.flow.0, is_reverse);
     }
 
@@ -386,14 +378,14 @@ impl World {
         for (c, channel) in (0..).map(ChannelId).zip(&mut self.air.channels) {
             for ppdu in channel.ppdus().drain(..) {
                 let link = self.air.world_link[c.index()][ppdu.link.index()];
-                self.books.log.ppdus.push(PpduRow::new(link, &ppdu));
+                self.cx.books.log.ppdus.push(PpduRow::new(link, &ppdu));
             }
             recorded.extend(channel.frames().drain(..).map(|frame| (c, frame)));
         }
         // Those of one channel are in order already.
         recorded.sort_by_key(|(_, frame)| frame.time);
         let mut frames = recorded.drain(..).peekable();
-        for captured in self.books.captured.drain(..) {
+        for captured in self.cx.books.captured.drain(..) {
             while let Some((channel, frame)) = frames.next_if(|(_, f)| f.time <= captured.time) {
                 sink.frame(channel, &frame);
             }
@@ -417,29 +409,34 @@ impl World {
     /// A packet is before `link`, at `place` on its path.
     #[inline]
     fn forward(&mut self, link: LinkId, packet: PacketId, place: Place, size: u16) {
-        match self.links.accept(self.now, link, size) {
-            Accepted::Arrives { time, lane } => self.put_in_flight(self.now, time, packet, place.next(), size, lane),
+        match self.links.accept(self.cx.engine.now, link, size) {
+            Accepted::Arrives { time, fifo } => {
+                self.put_in_flight(self.cx.engine.now, time, packet, place.next(), size, fifo)
+            }
             Accepted::Queued => self.enter_queue(link, packet, place, size),
             Accepted::Air => self.enter_air(link, packet, place),
-            Accepted::HeldBack { time } => self.hold_back(self.now, time, packet, place.next(), size),
-            Accepted::Lost(time) => self.lose_at(self.now, time, packet, place.next(), size),
+            Accepted::HeldBack { time } => self.hold_back(self.cx.engine.now, time, packet, place.next(), size),
+            Accepted::Lost(time) => self.lose_at(self.cx.engine.now, time, packet, place.next(), size),
             Accepted::Dropped => self.discard(link, packet, DropReason::Overflow),
         }
     }
 
     /// A packet that came to a link at `from` reaches the link's far end, at `place` on its path, at `time`.
     #[inline(always)]
-    fn put_in_flight(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, lane: Lane) {
+    fn put_in_flight(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, fifo: DelayFifo) {
         let hop = self.hops[place.index()];
         if hop.is_marked() {
             if hop.is_across() {
-                return self.put_across(from, time, packet, place, size, lane);
+                return self.put_across(from, time, packet, place, size, fifo);
             }
-            let (entry, lane) = self.links.pass(time, hop.link(), packet, place.next(), size);
-            self.wires.insert(entry, lane);
+            let (entry, fifo) = self.links.pass(time, hop.link(), packet, place.next(), size);
+            self.cx.engine.in_flight.insert(entry, fifo);
         } else {
             let flight_ns = flight_ns(from, time);
-            self.wires.insert(InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns }, lane);
+            self.cx
+                .engine
+                .in_flight
+                .insert(InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns }, fifo);
         }
     }
 
@@ -450,9 +447,9 @@ impl World {
         let flight_ns = flight_ns(from, time).saturating_add(1);
         let entry = InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns };
         if self.hops[place.index()].is_across() {
-            return self.send_across(entry, Lane::NONE);
+            return self.send_across(entry, DelayFifo::NONE);
         }
-        self.wires.insert(entry, Lane::NONE);
+        self.cx.engine.in_flight.insert(entry, DelayFifo::NONE);
     }
 
     /// A packet on its way to `place`, that came to a link at `from`, is lost at the end of its transmission, at `time`.
@@ -460,7 +457,7 @@ impl World {
     fn lose_at(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16) {
         let next = Next::lost_before(place);
         let entry = InFlight { time, packet, next, size, depth: 0, flight_ns: flight_ns(from, time) };
-        self.wires.insert(entry, Lane::NONE);
+        self.cx.engine.in_flight.insert(entry, DelayFifo::NONE);
     }
 
     #[inline(never)]
@@ -480,22 +477,22 @@ impl World {
     fn take_up(&mut self, id: PacketId) {
         let packet = &self.pool[id];
         let size = packet.size;
-        self.books.ledger.delivered.add(size);
+        self.cx.books.ledger.delivered.add(size);
         let id_of_flow = packet.flow;
         let is_reverse = packet.is_reverse();
         if !is_reverse {
-            self.books.ledger.delivered_forward.add(size);
+            self.cx.books.ledger.delivered_forward.add(size);
         }
         if let Some(interface) = self.interfaces.of(id_of_flow.0, is_reverse) {
-            self.books.ledger.taken_by_interfaces.add(size);
+            self.cx.books.ledger.taken_by_interfaces.add(size);
             if !self.enter_interface(interface, id) {
                 self.pool.remove(id);
                 return;
             }
-            self.books.ledger.handed_up.add(size);
+            self.cx.books.ledger.handed_up.add(size);
         }
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_packet(self.now, &self.pool[id], &mut self.out, &mut self.books.log);
+        flow.ends.on_packet(self.cx.engine.now, &self.pool[id], &mut self.out, &mut self.cx.books.log);
         self.pool.remove(id);
         self.after_delivery(id_of_flow, is_reverse);
     }
@@ -503,18 +500,18 @@ impl World {
     /// An interface hands a packet as it came to an end of its flow.
     fn hand_up_alone(&mut self, packet: &Packet) {
         let id_of_flow = packet.flow;
-        self.books.ledger.handed_up.add(packet.size);
+        self.cx.books.ledger.handed_up.add(packet.size);
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.books.log);
+        flow.ends.on_packet(self.cx.engine.now, packet, &mut self.out, &mut self.cx.books.log);
         self.after_delivery(id_of_flow, packet.is_reverse());
     }
 
     /// An interface hands a packet, or several merged, to an end of their flow. `more`: other data for it comes in the same poll.
     fn hand_up(&mut self, merged: &Merged, more: bool) {
         let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
-        self.books.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
+        self.cx.books.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_merged(self.now, merged, more, &mut self.out, &mut self.books.log);
+        flow.ends.on_merged(self.cx.engine.now, merged, more, &mut self.out, &mut self.cx.books.log);
         self.after_delivery(id_of_flow, is_reverse);
     }
 
@@ -522,9 +519,12 @@ impl World {
     fn after_delivery(&mut self, id_of_flow: FlowId, is_reverse: bool) {
         let ends = &self.flows[id_of_flow.0 as usize].ends;
         if is_reverse {
-            self.timeline.advance_to(self.components.source(id_of_flow), ends.deadline());
+            self.cx.engine.timeline.advance_to(self.cx.engine.components.source(id_of_flow), ends.deadline());
         } else {
-            self.timeline.advance_to(self.components.destination(id_of_flow), ends.destination_deadline());
+            self.cx
+                .engine
+                .timeline
+                .advance_to(self.cx.engine.components.destination(id_of_flow), ends.destination_deadline());
         }
         self.send_out(id_of_flow);
     }
@@ -539,10 +539,10 @@ impl World {
         for i in 0..self.out.packets.len() {
             let packet = &self.out.packets[i];
             let (size, is_reverse) = (packet.size, packet.is_reverse());
-            self.books.ledger.sent.add(size);
+            self.cx.books.ledger.sent.add(size);
             #[cfg(test)]
             if let Some(sent) = &mut self.sent {
-                sent.push((self.now, *packet));
+                sent.push((self.cx.engine.now, *packet));
             }
             let id = self.pool.insert(*packet);
             if let Some(processor) = self.processors.of(flow.0, !is_reverse) {
@@ -566,25 +566,25 @@ impl World {
 
     #[inline(never)]
     fn on_deadline(&mut self, component: Component) {
-        match self.components.whose(component) {
-            Whose::Source(flow) => self.on_source_deadline(flow, component),
-            Whose::Destination(flow) => {
+        match self.cx.engine.components.kind(component) {
+            ComponentKind::Source(flow) => self.on_source_deadline(flow, component),
+            ComponentKind::Destination(flow) => {
                 let ends = &mut self.flows[flow.0 as usize].ends;
-                if ends.destination_deadline() <= self.now {
-                    ends.on_destination_deadline(self.now, &mut self.out);
+                if ends.destination_deadline() <= self.cx.engine.now {
+                    ends.on_destination_deadline(self.cx.engine.now, &mut self.out);
                 }
-                self.timeline.set(component, ends.destination_deadline());
+                self.cx.engine.timeline.set(component, ends.destination_deadline());
                 self.send_out(flow);
             }
-            Whose::Queue(queue) => self.on_queue_deadline(queue),
-            Whose::Channel(channel) => self.on_channel_deadline(channel),
-            Whose::Interface(interface) => self.on_interface_deadline(interface, component),
-            Whose::Processor(processor) => self.on_processor_deadline(processor, component),
-            Whose::Sampler => {
+            ComponentKind::Queue(queue) => self.on_queue_deadline(queue),
+            ComponentKind::Channel(channel) => self.on_channel_deadline(channel),
+            ComponentKind::Interface(interface) => self.on_interface_deadline(interface, component),
+            ComponentKind::Processor(processor) => self.on_processor_deadline(processor, component),
+            ComponentKind::Sampler => {
                 self.sample();
-                self.timeline.set(component, self.books.sampler.next());
+                self.cx.engine.timeline.set(component, self.cx.books.sampler.next());
             }
-            Whose::Roamer(roamer) => self.on_roamer(roamer),
+            ComponentKind::Roamer(roamer) => self.on_roamer(roamer),
         }
     }
 
@@ -593,10 +593,10 @@ impl World {
         if let AnyEnds::Daemon(_) = ends {
             self.run_daemon(flow, component);
         } else {
-            if ends.deadline() <= self.now {
-                ends.on_deadline(self.now, &mut self.out, &mut self.books.log);
+            if ends.deadline() <= self.cx.engine.now {
+                ends.on_deadline(self.cx.engine.now, &mut self.out, &mut self.cx.books.log);
             }
-            self.timeline.set(component, ends.deadline());
+            self.cx.engine.timeline.set(component, ends.deadline());
         }
         self.send_out(flow);
     }
@@ -606,10 +606,10 @@ impl World {
     fn run_daemon(&mut self, flow: FlowId, component: Component) {
         let (before, rest) = self.flows.split_at_mut(flow.0 as usize);
         let AnyEnds::Daemon(host) = &mut rest[0].ends else { unreachable!("the caller has looked") };
-        if host.deadline() <= self.now {
-            host.on_deadline(self.now, before, &mut self.out);
+        if host.deadline() <= self.cx.engine.now {
+            host.on_deadline(self.cx.engine.now, before, &mut self.out);
         }
-        self.timeline.set(component, host.deadline());
+        self.cx.engine.timeline.set(component, host.deadline());
     }
 
     /// Tells flows what their hosts did not take, those of each flow together.
@@ -619,15 +619,15 @@ impl World {
         for of_flow in refused.chunk_by(|a, b| a.flow == b.flow) {
             let flow = of_flow[0].flow;
             let ends = &mut self.flows[flow.0 as usize].ends;
-            ends.on_refused(self.now, of_flow);
-            self.timeline.advance_to(self.components.source(flow), ends.deadline());
+            ends.on_refused(self.cx.engine.now, of_flow);
+            self.cx.engine.timeline.advance_to(self.cx.engine.components.source(flow), ends.deadline());
         }
         self.refused = refused;
         self.refused.clear();
         for flow in std::mem::take(&mut self.congested) {
             let ends = &mut self.flows[flow.0 as usize].ends;
-            ends.on_congested(self.now);
-            self.timeline.advance_to(self.components.source(flow), ends.deadline());
+            ends.on_congested(self.cx.engine.now);
+            self.cx.engine.timeline.advance_to(self.cx.engine.components.source(flow), ends.deadline());
         }
     }
 
@@ -643,8 +643,8 @@ impl World {
                 self.external.released.push_back((flow, released.packets));
                 continue;
             }
-            ends.on_released(self.now, released, &mut self.out, &mut self.books.log);
-            self.timeline.advance_to(self.components.source(flow), ends.deadline());
+            ends.on_released(self.cx.engine.now, released, &mut self.out, &mut self.cx.books.log);
+            self.cx.engine.timeline.advance_to(self.cx.engine.components.source(flow), ends.deadline());
             self.send_out(flow);
         }
         self.released.clear();
@@ -652,16 +652,16 @@ impl World {
 
     fn note_place(&mut self, packet: PacketId, place: Place) {
         if self.place_of.len() <= packet.0 as usize {
-            self.place_of.resize(packet.0 as usize + 1, (place, self.now));
+            self.place_of.resize(packet.0 as usize + 1, (place, self.cx.engine.now));
         }
-        self.place_of[packet.0 as usize] = (place, self.now);
+        self.place_of[packet.0 as usize] = (place, self.cx.engine.now);
     }
 
     /// A packet is dropped at a queue; the link has counted it.
     #[inline(never)]
     fn discard(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
-        self.books.drop(self.now, link, &packet, reason, self.links.cold[link.index()].record_drops);
+        self.cx.books.drop(self.cx.engine.now, link, &packet, reason, self.links.cold[link.index()].record_drops);
         self.external.forget(&packet);
         let flow = &mut self.flows[packet.flow.0 as usize];
         if reason != DropReason::Filtered {
@@ -671,8 +671,8 @@ impl World {
         let is_data = !packet.is_reverse() && packet.len > 0;
         if let Some(queue) = flow.first_queue.as_ref().filter(|queue| queue.link == link && is_data) {
             match queue.told(reason, packet.flow == self.entering) {
-                Some(Told::Refused) => self.refused.push(packet),
-                Some(Told::Congested) => self.congested.push(packet.flow),
+                Some(QueueNotice::Refused) => self.refused.push(packet),
+                Some(QueueNotice::Congested) => self.congested.push(packet.flow),
                 None => {}
             }
         }
@@ -685,14 +685,14 @@ impl World {
         let packet = self.pool.remove(id);
         let cold = &mut self.links.cold[link.index()];
         cold.counts().lost_packets += 1;
-        self.books.lose(self.now, link, &packet, DropReason::Line, cold.record_drops);
+        self.cx.books.lose(self.cx.engine.now, link, &packet, DropReason::Line, cold.record_drops);
         self.external.forget(&packet);
         self.flows[packet.flow.0 as usize].lost_on_lines += 1;
     }
 
     /// What became of all packets so far.
     pub fn ledger(&self) -> Ledger {
-        self.books.ledger
+        self.cx.books.ledger
     }
 
     /// Packets in queues and on lines.
@@ -702,7 +702,7 @@ impl World {
 
     /// Counters of a link from the start of the run to now.
     pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
-        let until = Until::after(self.now);
+        let until = Until::after(self.cx.engine.now);
         let ahead = self.ahead(until);
         self.totals_of(link, until, &ahead)
     }

@@ -4,9 +4,9 @@ use airtcp_core::units::{Span, Time};
 
 use super::{Cold, Line, Links};
 use crate::books::totals::LinkTotals;
+use crate::engine::packets_in_flight::InFlight;
 use crate::path::Hop;
 use crate::spec::LinkId;
-use crate::wires::InFlight;
 
 /// Up to when things are counted.
 #[derive(Debug, Clone, Copy)]

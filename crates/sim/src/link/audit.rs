@@ -5,9 +5,9 @@ use airtcp_core::units::Time;
 
 use super::Links;
 use crate::books::audit::OnLine;
+use crate::engine::packets_in_flight::InFlight;
 use crate::path::Hop;
 use crate::spec::LinkId;
-use crate::wires::InFlight;
 
 impl Links {
     /// By link. `None`: the times of its packets in flight do not tell (some are held back), or it has none (air).

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use airtcp_core::queue::DropReason;
 use airtcp_core::units::{DataRate, Time};
 
+use super::Rough;
 use super::hold::Hold;
-use super::{QueueId, Rough};
+use crate::engine::{QueueId, Ring};
 use crate::rate_trace::RateTrace;
-use crate::ring::Ring;
 use crate::spec::LinkId;
 
 /// What of a link most packets do not touch.

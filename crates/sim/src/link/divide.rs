@@ -29,7 +29,7 @@ impl Links {
         std::mem::swap(&mut self.lines[link.index()], &mut from.lines[link.index()]);
         std::mem::swap(&mut self.cold[link.index()], &mut from.cold[link.index()]);
         if let Some(queue) = self.cold[link.index()].queued() {
-            std::mem::swap(&mut self.queued[queue.0 as usize], &mut from.queued[queue.0 as usize]);
+            std::mem::swap(&mut self.queued[queue.index()], &mut from.queued[queue.index()]);
         }
     }
 

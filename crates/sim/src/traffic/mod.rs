@@ -24,7 +24,7 @@ use airtcp_core::wifi::{Ac, Released};
 
 pub(crate) use daemon::Host;
 pub(crate) use external::External;
-pub(crate) use first_queue::{FirstQueue, Told};
+pub(crate) use first_queue::{FirstQueue, QueueNotice};
 pub(crate) use report::{Period, Report, Tables};
 
 pub(crate) use tcp::{Below, Tcp};

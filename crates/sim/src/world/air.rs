@@ -24,8 +24,8 @@ impl World {
         let (ac, report) = (p.ac().unwrap_or(flow.ac), is_own && counts);
         self.entering = p.flow;
         let c = &mut self.air.channels[channel.index()];
-        c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);
-        self.timeline.advance_brief_to(self.components.channel(channel), c.deadline());
+        c.enqueue(self.cx.engine.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);
+        self.cx.engine.timeline.advance_brief_to(self.cx.engine.components.channel(channel), c.deadline());
         if !self.air.out.is_empty() {
             self.take_from_air(channel);
         }
@@ -34,15 +34,15 @@ impl World {
     #[inline(never)]
     pub(super) fn on_channel_deadline(&mut self, channel: ChannelId) {
         let c = &mut self.air.channels[channel.index()];
-        let component = self.components.channel(channel);
-        if c.deadline() > self.now {
+        let component = self.cx.engine.components.channel(channel);
+        if c.deadline() > self.cx.engine.now {
             // The leaf was early.
-            self.timeline.set_brief(component, c.deadline());
+            self.cx.engine.timeline.set_brief(component, c.deadline());
             return;
         }
         loop {
             let c = &mut self.air.channels[channel.index()];
-            c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
+            c.on_deadline(self.cx.engine.now, &mut self.pool, &mut self.air.out);
             self.air.hand_over_due |= c.frames().len().max(c.ppdus().len()) >= CAPTURE_BATCH;
             if !self.air.out.is_empty() {
                 self.take_from_air(channel);
@@ -50,13 +50,13 @@ impl World {
             self.tell_hosts();
             // Only now: what was delivered may have been answered, and the answer is in the channel.
             let deadline = self.air.channels[channel.index()].deadline();
-            let others = self.wires.head_time().min(self.timeline.next_besides(component)).min(self.limit);
+            let others = self.cx.engine.next_besides(component);
             if deadline >= others || self.has_batch() {
-                self.timeline.set_brief(component, deadline);
+                self.cx.engine.timeline.set_brief(component, deadline);
                 return;
             }
             // Nothing else comes before it: the next event needs not be looked for.
-            self.events += 1;
+            self.cx.engine.events += 1;
             self.reach(deadline, component);
         }
     }
@@ -116,14 +116,14 @@ impl World {
         let AnyEnds::Daemon(speaker) = &self.flows[packet.flow.0 as usize].ends else { return };
         let Some(bytes) = speaker.bytes(&packet) else { return };
         let AnyEnds::Daemon(host) = &mut self.flows[listener.0 as usize].ends else { return };
-        host.on_announcement(self.now, &bytes);
-        self.timeline.advance_to(self.components.source(listener), host.deadline());
+        host.on_announcement(self.cx.engine.now, &bytes);
+        self.cx.engine.timeline.advance_to(self.cx.engine.components.source(listener), host.deadline());
     }
 
     #[cold]
     fn lose_in_air(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
-        self.books.lose(self.now, link, &packet, reason, self.links.cold[link.index()].record_drops);
+        self.cx.books.lose(self.cx.engine.now, link, &packet, reason, self.links.cold[link.index()].record_drops);
         self.external.forget(&packet);
         self.flows[packet.flow.0 as usize].lost_on_lines += 1;
     }

@@ -11,24 +11,24 @@ use crate::traffic::AnyEnds;
 impl World {
     /// Checks the world's books from now on: at every sample, and at the end. See [`World::finding`].
     pub fn audit(&mut self) {
-        self.books.audit = Some(Audit::new(&self.spec, self.now));
+        self.cx.books.audit = Some(Audit::new(&self.spec, self.cx.engine.now));
     }
 
     /// What the audit has found. The world stands still since.
     pub fn finding(&self) -> Option<&Finding> {
-        self.books.finding()
+        self.cx.books.finding()
     }
 
     /// Audits now.
     #[cold]
     pub(super) fn check(&mut self) {
         let snapshot = self.snapshot();
-        self.books.check(&self.spec, snapshot);
+        self.cx.books.check(&self.spec, snapshot);
     }
 
     /// Everything that laws speak of, read off now.
     pub(super) fn snapshot(&mut self) -> Snapshot {
-        let now = self.now;
+        let now = self.cx.engine.now;
         let totals = self.totals(false);
         let channels = self.air.channels.iter().zip(&self.air.world_link).map(|(channel, links)| {
             let own = || (0..count(links.len())).map(AirLinkId);
@@ -54,15 +54,15 @@ impl World {
         Snapshot {
             now,
             channels: channels.collect(),
-            ledger: self.books.ledger,
+            ledger: self.cx.books.ledger,
             pool: sum(&mut self.pool.iter().map(|(_, p)| one(p.size))),
-            on_wires: sum(&mut self.wires.iter().map(|entry| one(entry.size))),
+            on_wires: sum(&mut self.cx.engine.in_flight.iter().map(|entry| one(entry.size))),
             in_queues: self.links.in_queues(),
             in_egress: self.external.waiting(&self.pool),
             with_roamers: sum(&mut self.roamers.held().map(|id| one(self.pool[id].size))),
             in_processors: sum(&mut self.processors.waiting().map(|id| one(self.pool[id].size))),
             in_interfaces: sum(&mut self.interfaces.all.iter().map(|i| i.waiting())),
-            on_lines: self.links.on_lines(self.wires.iter(), &self.hops, now),
+            on_lines: self.links.on_lines(self.cx.engine.in_flight.iter(), &self.hops, now),
             connections: self.flows.iter().map(connection).collect(),
             totals,
         }

@@ -10,7 +10,7 @@ impl World {
     /// begun. Whether a retransmission was needless is told as far as it is known.
     pub fn take_tables(&mut self) -> Vec<Table> {
         let handovers = self.roamers.past_handovers();
-        self.books.take_tables(&self.spec, handovers)
+        self.cx.books.take_tables(&self.spec, handovers)
     }
 }
 
@@ -77,7 +77,9 @@ mod tests {
             batches.run_until(Time::ZERO + Span::from_ms(100 * tenth), &mut NoCapture);
             add(&mut rows, &batches.take_tables());
             kept = kept.max(
-                batches.books.log.ppdus.count() + batches.books.log.drops.count() + batches.books.log.transfers.len(),
+                batches.cx.books.log.ppdus.count()
+                    + batches.cx.books.log.drops.count()
+                    + batches.cx.books.log.transfers.len(),
             );
         }
         assert_eq!(kept, 0);

@@ -35,32 +35,32 @@ impl World {
         let sizes = [
             (sum(|w| w.pool.len()), packets, "packets in queues and on lines", "limit the queues, or send less"),
             (
-                sum(|w| w.books.log.drops.count()),
+                sum(|w| w.cx.books.log.drops.count()),
                 rows,
                 "rows of the table drops",
                 "name fewer links in record.drops, or none",
             ),
             (
-                sum(|w| w.books.log.transfers.len()),
+                sum(|w| w.cx.books.log.transfers.len()),
                 rows,
                 "rows of the table transfers",
                 "raise gap_k, or take fewer users of web",
             ),
             (
-                sum(|w| w.books.log.ppdus.count()),
+                sum(|w| w.cx.books.log.ppdus.count()),
                 rows,
                 "rows of the table ppdus",
                 "leave record.ppdus out, or shorten duration",
             ),
             (
-                sum(|w| w.books.log.retransmissions()),
+                sum(|w| w.cx.books.log.retransmissions()),
                 rows,
                 "rows of the table retransmissions",
                 "name fewer flows in record.retransmissions, or none",
             ),
         ];
         let (count, most, what, remedy) = sizes.into_iter().find(|&(count, most, ..)| count as u64 > most)?;
-        Some(Outgrown { time_s: parts[0].now.as_secs_f64().to_string(), count: count as u64, what, most, remedy })
+        Some(Outgrown { time_s: parts[0].now().as_secs_f64().to_string(), count: count as u64, what, most, remedy })
     }
 }
 

@@ -115,15 +115,15 @@ impl Egress<'_> {
 impl Drop for Egress<'_> {
     fn drop(&mut self) {
         let size = self.world.pool.remove(self.id).size;
-        self.world.books.ledger.delivered.add(size);
-        self.world.books.ledger.delivered_forward.add(size);
+        self.world.cx.books.ledger.delivered.add(size);
+        self.world.cx.books.ledger.delivered_forward.add(size);
     }
 }
 
 impl World {
     /// When something happens next of its own accord; [`Time::NEVER`]: nothing will. It may be early, and is never late.
     pub fn deadline(&self) -> Time {
-        self.next_event()
+        self.cx.engine.next_event()
     }
 
     /// Hosts of real programs, ascending.
@@ -150,14 +150,14 @@ impl World {
             ends.on_sent();
         }
         let place = own.path_start[0];
-        self.books.ledger.sent.add(size);
+        self.cx.books.ledger.sent.add(size);
         self.external.inside += 1;
         let id = self.pool.insert(packet);
         let slot = id.0 as usize;
         if self.external.came_at.len() <= slot {
             self.external.came_at.resize(slot + 1, Time::ZERO);
         }
-        self.external.came_at[slot] = self.now;
+        self.external.came_at[slot] = self.cx.engine.now;
         // As at the deadline of a source.
         self.links.before_departures = false;
         self.forward(self.hops[place.index()].link(), id, place, size);
@@ -199,12 +199,12 @@ impl World {
     #[cold]
     pub(super) fn hold_for_egress(&mut self, id: PacketId) {
         let Packet { flow, size, .. } = self.pool[id];
-        let delay = self.now.since(self.external.came_at[id.0 as usize]);
+        let delay = self.cx.engine.now.since(self.external.came_at[id.0 as usize]);
         if let AnyEnds::External(ends) = &mut self.flows[flow.0 as usize].ends {
             ends.on_arrival(size, delay);
         }
         self.external.inside -= 1;
-        self.external.egress.push_back((self.now, id));
+        self.external.egress.push_back((self.cx.engine.now, id));
     }
 
     fn external_flow(&self, from: NodeId, to: NodeId) -> Result<u32, NotInjected> {
@@ -224,7 +224,7 @@ impl World {
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "World at {}, {} packets inside", self.now, count(self.pool.len()))
+        write!(f, "World at {}, {} packets inside", self.cx.engine.now, count(self.pool.len()))
     }
 }
 

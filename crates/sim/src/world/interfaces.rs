@@ -5,21 +5,9 @@ use airtcp_core::packet::PacketId;
 use airtcp_core::receive::{Interface, Merged, Rings};
 
 use super::World;
+use crate::engine::InterfaceId;
+use crate::engine::timeline::Component;
 use crate::spec::{NodeId, RunSpec, Traffic};
-use crate::timeline::Component;
-
-/// Index of an interface within its world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct InterfaceId(pub u32);
-
-impl InterfaceId {
-    const NONE: InterfaceId = InterfaceId(u32::MAX);
-
-    #[inline]
-    pub(super) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// The interfaces of hosts that do not take each packet by itself.
 #[derive(Debug, Default)]
@@ -82,7 +70,7 @@ impl World {
     pub(super) fn touch_interface(&self, flow: u32, at_source: bool) {
         if let Some(id) = self.interfaces.of(flow, at_source) {
             self.interfaces.all[id.index()].touch();
-            std::hint::black_box(self.timeline.get_brief(self.components.interface(id)));
+            std::hint::black_box(self.cx.engine.timeline.get_brief(self.cx.engine.components.interface(id)));
         }
     }
 
@@ -94,40 +82,42 @@ impl World {
         let packet = &self.pool[packet];
         let mut goes_up = false;
         if gathers[id.index()] {
-            interface.on_packet(self.now, packet, rings);
+            interface.on_packet(self.cx.engine.now, packet, rings);
         } else {
-            goes_up = interface.pass(self.now, packet, rings);
-            if !goes_up && interface.deadline() <= self.now {
+            goes_up = interface.pass(self.cx.engine.now, packet, rings);
+            if !goes_up && interface.deadline() <= self.cx.engine.now {
                 self.poll(id);
             }
         }
         let deadline = self.interfaces.all[id.index()].deadline();
-        let component = self.components.interface(id);
-        if deadline < self.timeline.get_brief(component) {
-            self.timeline.set_brief(component, deadline);
+        let component = self.cx.engine.components.interface(id);
+        if deadline < self.cx.engine.timeline.get_brief(component) {
+            self.cx.engine.timeline.set_brief(component, deadline);
         }
         goes_up
     }
 
     pub(super) fn on_interface_deadline(&mut self, id: InterfaceId, component: Component) {
-        if self.interfaces.all[id.index()].deadline() <= self.now {
+        if self.interfaces.all[id.index()].deadline() <= self.cx.engine.now {
             self.poll(id);
         }
-        self.timeline.set_brief(component, self.interfaces.all[id.index()].deadline());
+        self.cx.engine.timeline.set_brief(component, self.interfaces.all[id.index()].deadline());
     }
 
     fn poll(&mut self, id: InterfaceId) {
         let Interfaces { all, rings, up, .. } = &mut self.interfaces;
         let interface = &mut all[id.index()];
         if interface.has_one() {
-            if let Some(packet) = interface.take_one(rings).filter(|packet| interface.goes_up_alone(self.now, packet)) {
+            if let Some(packet) =
+                interface.take_one(rings).filter(|packet| interface.goes_up_alone(self.cx.engine.now, packet))
+            {
                 self.hand_up_alone(&packet);
             }
             return;
         }
         // What it leads to may come back to an interface in the same instant.
         let mut up = std::mem::take(up);
-        interface.poll(self.now, &mut up, rings);
+        interface.poll(self.cx.engine.now, &mut up, rings);
         for (i, merged) in up.iter().enumerate() {
             let more = up[i + 1..].iter().any(|later| later.packet.len > 0 && later.is_of(&merged.packet));
             self.hand_up(merged, more);

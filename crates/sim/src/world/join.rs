@@ -3,9 +3,9 @@
 use super::World;
 use crate::books::record::Log;
 use crate::books::totals::Totals;
+use crate::engine::packets_in_flight::DelayFifo;
 use crate::spec::LinkId;
 use crate::traffic::AnyEnds;
-use crate::wires::Lane;
 
 impl World {
     /// What [`World::finish`] of the whole would give, the whole gives. It cannot go on: packets remain in their parts.
@@ -28,8 +28,8 @@ impl World {
             }
             ends.push(own);
         }
-        let warm: Option<Vec<Totals>> = parts.iter_mut().map(|part| part.books.warm.take()).collect();
-        let logs = parts.iter_mut().map(|part| std::mem::take(&mut part.books.log)).collect();
+        let warm: Option<Vec<Totals>> = parts.iter_mut().map(|part| part.cx.books.warm.take()).collect();
+        let logs = parts.iter_mut().map(|part| std::mem::take(&mut part.cx.books.log)).collect();
 
         let mut whole = parts.remove(0);
         for (number, part) in (1..).zip(&mut parts) {
@@ -42,21 +42,21 @@ impl World {
                 }
             }
             // Links that are fused know from what is in flight what has not happened yet.
-            part.wires.iter().for_each(|&entry| whole.wires.insert(entry, Lane::NONE));
+            part.cx.engine.in_flight.iter().for_each(|&entry| whole.cx.engine.in_flight.insert(entry, DelayFifo::NONE));
             for (own, other) in whole.flows.iter_mut().zip(&part.flows) {
                 own.dropped_at_queues += other.dropped_at_queues;
                 own.lost_on_lines += other.lost_on_lines;
             }
-            whole.books.ledger.join(&part.books.ledger);
+            whole.cx.books.ledger.join(&part.cx.books.ledger);
             // The whole samples once.
-            whole.events += part.events - part.books.sampler.taken;
+            whole.cx.engine.events += part.cx.engine.events - part.cx.books.sampler.taken;
         }
         whole.close_borders();
         for (flow, ends) in whole.flows.iter_mut().zip(ends) {
             flow.ends = ends;
         }
-        whole.books.log = Log::join(logs, &spec);
-        whole.books.warm = warm.map(|all| Totals::join(&all, &spec, &plan.of_node, &plan.of_link));
+        whole.cx.books.log = Log::join(logs, &spec);
+        whole.cx.books.warm = warm.map(|all| Totals::join(&all, &spec, &plan.of_node, &plan.of_link));
         whole
     }
 
@@ -64,6 +64,6 @@ impl World {
     fn close_borders(&mut self) {
         self.hops.iter_mut().filter(|hop| hop.is_across()).for_each(|hop| *hop = hop.within());
         // A link that is fused in the whole has no arrivals of its own.
-        self.events -= self.unfused.drain(..).map(|link| self.links.taken(link)).sum::<u64>();
+        self.cx.engine.events -= self.unfused.drain(..).map(|link| self.links.taken(link)).sum::<u64>();
     }
 }

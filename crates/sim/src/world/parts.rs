@@ -10,7 +10,7 @@
 //! Some parts are ahead of others where delays differ by direction ([`super::plan`] says how far). A packet changes over at the far
 //! end of a line: it leaves the pool of one part, waits for the end of the step, and enters the other's, in flight with its time.
 //!
-//! **To the bit.** [`Wires`](crate::wires::Wires) orders packets by time, flight and place, whenever they were put in flight, and no two are equal. Deadlines are ordered
+//! **To the bit.** [`PacketsInFlight`](crate::engine::packets_in_flight::PacketsInFlight) orders packets by time, flight and place, whenever they were put in flight, and no two are equal. Deadlines are ordered
 //! by time and component. So what a part has it does in the order in which the whole would, with the same states. What parts do in the same instant
 //! does not meet: no line between them is without delay. Numbers of packets differ; nothing but the pool reads them.
 //! Rows of single events are put in the whole's order afterwards ([`crate::books::record::Order`]), samples in that of what is sampled. Links are fused as in the whole, but
@@ -31,11 +31,11 @@ use airtcp_core::units::{Span, Time};
 use super::plan::{Network, Plan};
 use super::{Finding, Outgrown, RunOutput, World};
 use crate::capture::{CaptureSink, NoCapture};
+use crate::engine::packets_in_flight::{DelayFifo, InFlight};
 use crate::error::BuildError;
 use crate::link::flight_ns;
 use crate::path::{Next, Place};
 use crate::spec::{LinkId, NodeId, RunSpec};
-use crate::wires::{InFlight, Lane};
 
 /// Threads that one run takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,7 +107,7 @@ impl Pace {
 /// A packet on its way to another part.
 pub(super) struct Sent {
     entry: InFlight,
-    lane: Lane,
+    fifo: DelayFifo,
     packet: Packet,
 }
 
@@ -152,39 +152,42 @@ impl Part {
 impl World {
     /// As [`World::put_in_flight`], of a packet that another part has next.
     #[inline(never)]
-    pub(super) fn put_across(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, lane: Lane) {
+    pub(super) fn put_across(
+        &mut self,
+        from: Time,
+        time: Time,
+        packet: PacketId,
+        place: Place,
+        size: u16,
+        fifo: DelayFifo,
+    ) {
         let hop = self.hops[place.index()];
-        let (entry, lane) = if hop.is_fused() {
+        let (entry, fifo) = if hop.is_fused() {
             self.links.pass(time, hop.link(), packet, place.next(), size)
         } else {
             let flight_ns = flight_ns(from, time);
-            (InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns }, lane)
+            (InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns }, fifo)
         };
-        self.send_across(entry, lane);
+        self.send_across(entry, fifo);
     }
 
     /// A packet reaches a place that another part has.
-    pub(super) fn send_across(&mut self, entry: InFlight, lane: Lane) {
+    pub(super) fn send_across(&mut self, entry: InFlight, fifo: DelayFifo) {
         let packet = self.pool.remove(entry.packet);
         let part = self.part.as_mut().expect("only what is divided has borders");
         let to = part.home.plan.of_place[entry.next.place().index()];
-        part.out[usize::from(to)].push(Sent { entry, lane, packet });
+        part.out[usize::from(to)].push(Sent { entry, fifo, packet });
     }
 
     fn take_in(&mut self, sent: &mut Vec<Sent>) {
-        for Sent { entry, lane, packet } in sent.drain(..) {
+        for Sent { entry, fifo, packet } in sent.drain(..) {
             let entry = InFlight { packet: self.pool.insert(packet), ..entry };
-            self.wires.insert(entry, lane);
+            self.cx.engine.in_flight.insert(entry, fifo);
         }
     }
 
     fn out(&mut self) -> &mut [Vec<Sent>] {
         self.part.as_mut().map_or(&mut [], |part| &mut part.out)
-    }
-
-    /// Samples included.
-    pub(super) fn next_event(&self) -> Time {
-        self.wires.head_time().min(self.timeline.next().0)
     }
 }
 
@@ -229,7 +232,7 @@ impl Worlds {
     }
     /// The virtual time.
     pub fn now(&self) -> Time {
-        self.parts[0].now
+        self.parts[0].now()
     }
     /// See [`World::end`].
     pub fn end(&self) -> Time {
@@ -283,7 +286,7 @@ impl Worlds {
                         self.parts[from].out()[to] = sent;
                     }
                 }
-                let next = self.parts.iter().map(World::next_event);
+                let next = self.parts.iter().map(World::deadline);
                 let Some(limit) = self.pace.limit(next, stop.before) else { break };
                 let pace = &self.pace;
                 let run =
@@ -332,7 +335,7 @@ impl World {
     fn stops(&self, time: Time) -> Vec<Stop> {
         let warmup = Time::ZERO + self.spec.warmup;
         let mut stops = Vec::new();
-        if self.books.awaits_warmup(&self.spec, time) {
+        if self.cx.books.awaits_warmup(&self.spec, time) {
             stops.push(Stop { before: warmup, now: warmup, is_warmup: true });
         }
         stops.push(Stop { before: time + Span::from_ns(1), now: time, is_warmup: false });
@@ -341,13 +344,13 @@ impl World {
 
     /// Returns the events there were.
     fn run_counted(&mut self, limit: Time) -> u64 {
-        let before = self.events;
+        let before = self.cx.engine.events;
         self.run_before(limit, &mut NoCapture);
-        self.events - before
+        self.cx.engine.events - before
     }
 
     fn arrive(&mut self, stop: &Stop) {
-        self.now = self.now.max(stop.now);
+        self.cx.engine.now = self.cx.engine.now.max(stop.now);
         if stop.is_warmup {
             self.begin_summary();
         }
@@ -395,7 +398,7 @@ impl Shared<'_> {
                     self.exchange(from, number, &mut sent);
                     part.take_in(&mut sent);
                 }
-                self.next[number].store(part.next_event().as_ns(), Ordering::Release);
+                self.next[number].store(part.deadline().as_ns(), Ordering::Release);
                 self.barrier.wait();
                 let next = self.next.iter().map(|next| Time::from_ns(next.load(Ordering::Acquire)));
                 let Some(limit) = self.pace.limit(next, stop.before) else { break };

@@ -5,16 +5,9 @@ use airtcp_core::packet::PacketId;
 use airtcp_core::receive::Processor;
 
 use super::World;
+use crate::engine::ProcessorId;
+use crate::engine::timeline::Component;
 use crate::spec::{NodeId, RunSpec, Traffic};
-use crate::timeline::Component;
-
-/// Index of a processor within its world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessorId(pub u32);
-
-impl ProcessorId {
-    const NONE: ProcessorId = ProcessorId(u32::MAX);
-}
 
 /// Where a packet goes from the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,14 +69,14 @@ impl Processors {
 impl World {
     /// A packet has come to a host that takes its time for it, or is to leave it.
     pub(super) fn enter_processor(&mut self, id: ProcessorId, packet: PacketId, way: Way) {
-        let processor = &mut self.processors.all[id.0 as usize];
-        processor.accept(self.now, (packet, way));
+        let processor = &mut self.processors.all[id.index()];
+        processor.accept(self.cx.engine.now, (packet, way));
         let deadline = processor.deadline();
-        self.timeline.advance_to(self.components.processor(id), deadline);
+        self.cx.engine.timeline.advance_to(self.cx.engine.components.processor(id), deadline);
     }
 
     pub(super) fn on_processor_deadline(&mut self, id: ProcessorId, component: Component) {
-        while let Some((packet, way)) = self.processors.all[id.0 as usize].take(self.now) {
+        while let Some((packet, way)) = self.processors.all[id.index()].take(self.cx.engine.now) {
             match way {
                 Way::Up => self.take_up(packet),
                 Way::Down => {
@@ -94,6 +87,6 @@ impl World {
                 }
             }
         }
-        self.timeline.set(component, self.processors.all[id.0 as usize].deadline());
+        self.cx.engine.timeline.set(component, self.processors.all[id.index()].deadline());
     }
 }

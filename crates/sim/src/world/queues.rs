@@ -5,7 +5,8 @@ use airtcp_core::packet::PacketId;
 
 use super::World;
 use crate::capture::Captured;
-use crate::link::{Accepted, QueueId};
+use crate::engine::QueueId;
+use crate::link::Accepted;
 use crate::path::Place;
 use crate::spec::LinkId;
 
@@ -16,45 +17,47 @@ impl World {
         let queue = self.links.cold[link.index()].queued().expect("a link with a discipline of its own");
         self.note_place(packet, place);
         self.entering = self.pool[packet].flow;
-        let tie = self.links.lines[link.index()].free_at() == self.now;
-        if !tie || self.links.departs_first(link, self.now) {
+        let tie = self.links.lines[link.index()].free_at() == self.cx.engine.now;
+        if !tie || self.links.departs_first(link, self.cx.engine.now) {
             self.start_if_free(queue);
         }
-        let queued = &mut self.links.queued[queue.0 as usize];
-        queued.count_to(&mut self.links.cold[link.index()], self.now);
+        let queued = &mut self.links.queued[queue.index()];
+        queued.count_to(&mut self.links.cold[link.index()], self.cx.engine.now);
         queued.count_arrival(size);
-        queued.aqm.enqueue(self.now, packet, &mut self.pool, &mut self.drops);
+        queued.aqm.enqueue(self.cx.engine.now, packet, &mut self.pool, &mut self.drops);
         self.account(link);
         self.start_if_free(queue);
-        let queued = &self.links.queued[queue.0 as usize];
+        let queued = &self.links.queued[queue.index()];
         let cold = &mut self.links.cold[link.index()];
         cold.max_queue = cold.max_queue.max(count(queued.aqm.len_packets()));
-        self.timeline
-            .advance_to(self.components.queue(queue), queued.deadline(self.links.lines[link.index()].free_at()));
+        self.cx.engine.timeline.advance_to(
+            self.cx.engine.components.queue(queue),
+            queued.deadline(self.links.lines[link.index()].free_at()),
+        );
     }
 
     pub(super) fn on_queue_deadline(&mut self, queue: QueueId) {
         self.start_if_free(queue);
-        let queued = &mut self.links.queued[queue.0 as usize];
-        if queued.aqm.deadline() <= self.now {
-            queued.aqm.on_deadline(self.now);
+        let queued = &mut self.links.queued[queue.index()];
+        if queued.aqm.deadline() <= self.cx.engine.now {
+            queued.aqm.on_deadline(self.cx.engine.now);
             queued.held_back = false;
             self.start_if_free(queue);
         }
-        let queued = &self.links.queued[queue.0 as usize];
+        let queued = &self.links.queued[queue.index()];
         let free_at = self.links.lines[queued.link.index()].free_at();
-        self.timeline.set(self.components.queue(queue), queued.deadline(free_at));
+        self.cx.engine.timeline.set(self.cx.engine.components.queue(queue), queued.deadline(free_at));
     }
 
     /// Puts the next waiting packet on the line if that is free.
     fn start_if_free(&mut self, queue: QueueId) {
-        let queued = &mut self.links.queued[queue.0 as usize];
+        let queued = &mut self.links.queued[queue.index()];
         let link = queued.link;
-        if self.links.lines[link.index()].free_at() > self.now || queued.aqm.len_packets() == 0 {
+        if self.links.lines[link.index()].free_at() > self.cx.engine.now || queued.aqm.len_packets() == 0 {
             return;
         }
-        queued.count_to(&mut self.links.cold[link.index()], self.now);
-        let next = queued.aqm.dequeue(self.now, &mut self.pool, &mut self.drops);
+        queued.count_to(&mut self.links.cold[link.index()], self.cx.engine.now);
+        let next = queued.aqm.dequeue(self.cx.engine.now, &mut self.pool, &mut self.drops);
         queued.held_back = next.is_none() && queued.aqm.len_packets() > 0;
         let capture = queued.capture;
         self.account(link);
@@ -63,10 +66,10 @@ impl World {
         let place = place.next();
         let size = self.pool[packet].size;
         if capture {
-            self.books.captured.push(Captured { time: self.now, link, packet: self.pool[packet] });
+            self.cx.books.captured.push(Captured { time: self.cx.engine.now, link, packet: self.pool[packet] });
         }
-        match self.links.start(self.now, link, size) {
-            Accepted::Arrives { time, lane } => self.put_in_flight(came_at, time, packet, place, size, lane),
+        match self.links.start(self.cx.engine.now, link, size) {
+            Accepted::Arrives { time, fifo } => self.put_in_flight(came_at, time, packet, place, size, fifo),
             Accepted::HeldBack { time } => self.hold_back(came_at, time, packet, place, size),
             Accepted::Lost(time) => self.lose_at(came_at, time, packet, place, size),
             Accepted::Dropped | Accepted::Queued | Accepted::Air => unreachable!("the packet is on the line"),

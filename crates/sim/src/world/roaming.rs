@@ -255,7 +255,7 @@ impl World {
     /// A station has something to decide, or is associated anew.
     #[cold]
     pub(super) fn on_roamer(&mut self, r: usize) {
-        let now = self.now;
+        let now = self.cx.engine.now;
         if self.roamers.all[r].arrives <= now {
             self.on_association(r);
         } else if self.roamers.all[r].roam.deadline() <= now {
@@ -264,24 +264,24 @@ impl World {
                 self.leave(r, to, &measured);
             }
         }
-        self.timeline.set(self.components.roamer(r), self.roamers.all[r].deadline());
+        self.cx.engine.timeline.set(self.cx.engine.components.roamer(r), self.roamers.all[r].deadline());
     }
 
     fn measured(&mut self, r: usize) -> Vec<Measured> {
-        self.roamers.all[r].candidates.iter().map(|c| c.measure(self.now, &mut self.air)).collect()
+        self.roamers.all[r].candidates.iter().map(|c| c.measure(self.cx.engine.now, &mut self.air)).collect()
     }
 
     fn leave(&mut self, r: usize, to: usize, measured: &[Measured]) {
         let roamer = &mut self.roamers.all[r];
         let from = roamer.located;
         roamer.heading = to;
-        roamer.arrives = self.now + roamer.gap;
+        roamer.arrives = self.cx.engine.now + roamer.gap;
         let [x_m, y_m] = match roamer.track {
-            Some(t) => self.spec.walks[t].track.at(self.now),
+            Some(t) => self.spec.walks[t].track.at(self.cx.engine.now),
             None => [f64::NAN; 2],
         };
         roamer.rows.push(HandoverRow {
-            time_s: self.now.as_secs_f64(),
+            time_s: self.cx.engine.now.as_secs_f64(),
             node: roamer.name.clone().into(),
             from: roamer.candidates[from].wlan.clone().into(),
             to: roamer.candidates[to].wlan.clone().into(),
@@ -299,15 +299,15 @@ impl World {
         });
         let Candidate { channel, pair, .. } = roamer.candidates[from];
         self.repath(r);
-        self.air.channels[channel.index()].disassociate(self.now, pair, &mut self.pool, &mut self.air.out);
+        self.air.channels[channel.index()].disassociate(self.cx.engine.now, pair, &mut self.pool, &mut self.air.out);
         self.after_change(channel);
-        if self.roamers.all[r].arrives == self.now {
+        if self.roamers.all[r].arrives == self.cx.engine.now {
             self.on_association(r);
         }
     }
 
     fn on_association(&mut self, r: usize) {
-        let now = self.now;
+        let now = self.cx.engine.now;
         let roamer = &mut self.roamers.all[r];
         roamer.located = roamer.heading;
         roamer.arrives = Time::NEVER;
@@ -318,7 +318,7 @@ impl World {
         }
         let Candidate { channel, pair, .. } = roamer.candidates[roamer.located];
         let deadline = roamer.deadline();
-        self.timeline.set(self.components.roamer(r), deadline);
+        self.cx.engine.timeline.set(self.cx.engine.components.roamer(r), deadline);
         self.repath(r);
         self.air.channels[channel.index()].associate(now, pair, &mut self.pool, &mut self.air.out);
         self.after_change(channel);
@@ -333,13 +333,13 @@ impl World {
             let flow = self.roamers.all[r].told[i];
             let ends = &mut self.flows[flow.0 as usize].ends;
             ends.on_path_change(now);
-            self.timeline.advance_to(self.components.source(flow), ends.deadline());
+            self.cx.engine.timeline.advance_to(self.cx.engine.components.source(flow), ends.deadline());
         }
     }
 
     fn after_change(&mut self, channel: ChannelId) {
         let deadline = self.air.channels[channel.index()].deadline();
-        self.timeline.set_brief(self.components.channel(channel), deadline);
+        self.cx.engine.timeline.set_brief(self.cx.engine.components.channel(channel), deadline);
         if !self.air.out.is_empty() {
             self.take_from_air(channel);
         }

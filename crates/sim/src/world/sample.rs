@@ -3,14 +3,15 @@
 use super::World;
 use crate::books::record::{FlowSample, millis};
 use crate::books::totals::LinkTotals;
+use crate::context::Cx;
 use crate::link::Until;
 use crate::traffic::AnyEnds;
 
 impl World {
     #[cold]
     pub(super) fn sample(&mut self) {
-        let World { now, books, flows, links, air, wires, hops, spec, roamers, .. } = self;
-        let now = *now;
+        let World { cx: Cx { engine, books }, flows, links, air, hops, spec, roamers, .. } = self;
+        let now = engine.now;
         books.sample_flows(|flow| {
             let AnyEnds::Tcp(tcp) = &flows[flow.0 as usize].ends else { return None };
             let (window, stats) = (tcp.sender.window(), tcp.stats(now));
@@ -31,7 +32,7 @@ impl World {
         // Looking through all that is in flight is for links that ask for it.
         let until = Until::after(now);
         let ahead = match books.sampler.links().iter().any(|&link| links.is_fused(link)) {
-            true => links.ahead(wires.iter(), hops, until),
+            true => links.ahead(engine.in_flight.iter(), hops, until),
             false => Vec::new(),
         };
         books.sample_links(now, |link| {

@@ -42,8 +42,10 @@ impl World {
             elsewhere.resize(elsewhere.len().max(slot + 1), false);
             elsewhere[slot] = true;
         };
-        self.wires.iter().for_each(|entry| skip(entry.packet));
-        self.links.waiting(self.wires.iter(), &self.hops, self.now, |link, id| add(link, WaitsIn::Queue, id));
+        self.cx.engine.in_flight.iter().for_each(|entry| skip(entry.packet));
+        self.links.waiting(self.cx.engine.in_flight.iter(), &self.hops, self.cx.engine.now, |link, id| {
+            add(link, WaitsIn::Queue, id)
+        });
         self.roamers.held().for_each(&mut skip);
         self.processors.waiting().for_each(&mut skip);
         for (channel, links) in self.air.channels.iter().zip(&self.air.world_link) {

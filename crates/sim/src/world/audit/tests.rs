@@ -54,21 +54,21 @@ fn found_after(change: impl FnOnce(&mut World)) -> String {
 
 #[test]
 fn what_goes_wrong_in_a_world_is_found_at_the_next_sample() {
-    let dropped = found_after(|w| w.books.ledger.dropped.packets -= 1);
+    let dropped = found_after(|w| w.cx.books.ledger.dropped.packets -= 1);
     assert!(dropped.starts_with("audit at 510ms: world: packets sent "), "{dropped}");
     assert!(dropped.contains(" = delivered ") && dropped.contains(" + inside "), "{dropped}");
     let leaked = found_after(|w| {
         let mut packet = Packet::new(FlowId(0), Kind::Udp, 0);
         packet.size = 100;
         w.pool.insert(packet);
-        w.books.ledger.sent.add(100);
+        w.cx.books.ledger.sent.add(100);
     });
     assert!(leaked.contains("pool: packets inside "), "{leaked}");
     let uncounted = found_after(|w| w.links.cold[2].counts().dropped_overflow += 1);
     assert!(uncounted.contains("world: packets dropped "), "{uncounted}");
     let of_flow = found_after(|w| w.flows[0].lost_on_lines += 1);
     assert!(of_flow.contains("flows: packets lost "), "{of_flow}");
-    let interface = found_after(|w| w.books.ledger.handed_up.packets -= 1);
+    let interface = found_after(|w| w.cx.books.ledger.handed_up.packets -= 1);
     assert!(interface.contains("interfaces: packets taken "), "{interface}");
 }
 
@@ -79,7 +79,7 @@ type Change = fn(&mut Snapshot);
 fn found_in(change: impl FnOnce(&mut Snapshot)) -> String {
     let mut world = world();
     let before = world.snapshot();
-    world.books.audit = None;
+    world.cx.books.audit = None;
     world.run_until(Time::ZERO + Span::from_ms(515), &mut NoCapture);
     let mut books = world.snapshot();
     let inspection = |books: &Snapshot| Inspection { spec: &world.spec, books, before: Some(&before) }.finding();
@@ -152,12 +152,12 @@ fn an_audit_changes_nothing_and_its_times_are_those_of_samples() {
         let mut world = World::build(&spec).unwrap();
         if audited {
             world.audit();
-            assert_eq!(world.books.next_audit(), Some(Time::ZERO + Span::from_ms(10)));
+            assert_eq!(world.cx.books.next_audit(), Some(Time::ZERO + Span::from_ms(10)));
         } else {
-            world.books.audit = None;
+            world.cx.books.audit = None;
         }
         world.run(&mut NoCapture);
-        assert_eq!(world.books.next_audit(), audited.then_some(Time::NEVER));
+        assert_eq!(world.cx.books.next_audit(), audited.then_some(Time::NEVER));
         world.finish()
     };
     assert_eq!(format!("{:?}", run(true)), format!("{:?}", run(false)));

@@ -11,10 +11,10 @@
 //! ever equal. An order that does not depend on when a packet was put in flight is what lets a link be computed ahead of
 //! time (see [`crate::link`]) without changing a result.
 //!
-//! Two structures side by side, and the earlier of their heads is next. **Lanes** are queues of packets known to arrive in
+//! Two structures side by side, and the earlier of their heads is next. **FIFOs** are queues of packets known to arrive in
 //! the order in which they are sent: those on one link, or those on idle links of the same rate and delay. Appending and
-//! taking out cost a few instructions and touch memory in sequence. What would arrive out of a lane's order, and what has no
-//! lane, goes to the **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the arrival time, so packets
+//! taking out cost a few instructions and touch memory in sequence. What would arrive out of a fifo's order, and what has no
+//! fifo, goes to the **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the arrival time, so packets
 //! with the same delay land next to each other; a bucket is sorted when its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket follows the density of arrivals: it
 //! changes how fast this runs and never what comes out.
 
@@ -25,9 +25,9 @@ use airtcp_core::convert::{index, low_index, low16, low32};
 use airtcp_core::packet::PacketId;
 use airtcp_core::units::{Span, Time};
 
+use super::Ring;
+use super::timeline::{GROUP, first};
 use crate::path::Next;
-use crate::ring::Ring;
-use crate::timeline::{GROUP, first};
 
 /// A packet that reaches the far end of a link at `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,37 +76,37 @@ impl InFlight {
     }
 }
 
-/// Most lanes that [`Wires`] will have.
-pub const MAX_LANES: usize = 15;
+/// Most fifos that [`PacketsInFlight`] will have.
+pub const MAX_FIFOS: usize = 15;
 
-/// Two groups of times, for the lanes and the calendar.
-const _: () = assert!(MAX_LANES < 2 * GROUP);
+/// Two groups of times, for the fifos and the calendar.
+const _: () = assert!(MAX_FIFOS < 2 * GROUP);
 
-/// Packets that [`Wires::look_ahead`] gives at a time.
-const LOT: usize = 16;
+/// Packets that [`PacketsInFlight::look_ahead`] gives at a time.
+const BATCH: usize = 16;
 
-/// A lane of [`Wires`], or none.
+/// A fifo of [`PacketsInFlight`], or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lane(u8);
+pub struct DelayFifo(u8);
 
-impl Default for Lane {
-    fn default() -> Lane {
-        Lane::NONE
+impl Default for DelayFifo {
+    fn default() -> DelayFifo {
+        DelayFifo::NONE
     }
 }
 
-impl Lane {
-    /// For packets without a lane.
-    pub const NONE: Lane = Lane(u8::MAX);
+impl DelayFifo {
+    /// For packets without a fifo.
+    pub const NONE: DelayFifo = DelayFifo(u8::MAX);
 
-    /// The lane of that number; none beyond [`MAX_LANES`].
-    pub fn new(number: usize) -> Lane {
-        u8::try_from(number).ok().filter(|_| number < MAX_LANES).map_or(Lane::NONE, Lane)
+    /// The fifo of that number; none beyond [`MAX_FIFOS`].
+    pub fn new(number: usize) -> DelayFifo {
+        u8::try_from(number).ok().filter(|_| number < MAX_FIFOS).map_or(DelayFifo::NONE, DelayFifo)
     }
-    /// The lane after it if `moves`, and where there is none, none.
+    /// The fifo after it if `moves`, and where there is none, none.
     #[inline]
-    pub(crate) fn next_if(self, moves: bool) -> Lane {
-        Lane(self.0.saturating_add(u8::from(moves)))
+    pub(crate) fn next_if(self, moves: bool) -> DelayFifo {
+        DelayFifo(self.0.saturating_add(u8::from(moves)))
     }
     #[inline]
     fn index(self) -> usize {
@@ -116,20 +116,20 @@ impl Lane {
 
 /// All packets in flight.
 #[derive(Debug)]
-pub struct Wires {
+pub struct PacketsInFlight {
     /// Time of the earliest arrival; [`Time::NEVER`] when there is none.
     head_time: Time,
-    /// Whose it is: a lane, or the calendar beyond the last lane. One of them where several have that time.
+    /// Whose it is: a fifo, or the calendar beyond the last fifo. One of them where several have that time.
     head: usize,
-    /// Times of the heads of all lanes and, after them, of the calendar; [`Time::NEVER`] where there is none.
+    /// Times of the heads of all fifos and, after them, of the calendar; [`Time::NEVER`] where there is none.
     heads: [[Time; GROUP]; 2],
-    lanes: Vec<Queue>,
+    fifos: Vec<Queue>,
     calendar: Calendar,
     /// The last arrival.
     now: Time,
 }
 
-/// What is in a lane.
+/// What is in a fifo.
 #[derive(Debug)]
 struct Queue {
     queue: Ring<InFlight>,
@@ -139,15 +139,15 @@ struct Queue {
     taken: usize,
 }
 
-impl Wires {
-    /// No packet in flight, and this many lanes.
-    pub fn new(lanes: usize) -> Wires {
-        let lanes = lanes.min(MAX_LANES);
-        Wires {
+impl PacketsInFlight {
+    /// No packet in flight, and this many fifos.
+    pub fn new(fifos: usize) -> PacketsInFlight {
+        let fifos = fifos.min(MAX_FIFOS);
+        PacketsInFlight {
             head_time: Time::NEVER,
-            head: lanes,
+            head: fifos,
             heads: [[Time::NEVER; GROUP]; 2],
-            lanes: (0..lanes).map(|_| Queue { queue: Ring::default(), back: Time::ZERO, taken: 0 }).collect(),
+            fifos: (0..fifos).map(|_| Queue { queue: Ring::default(), back: Time::ZERO, taken: 0 }).collect(),
             calendar: Calendar::new(),
             now: Time::ZERO,
         }
@@ -155,7 +155,7 @@ impl Wires {
 
     /// Packets in flight.
     pub fn len(&self) -> usize {
-        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len()).sum::<usize>()
+        self.calendar.len() + self.fifos.iter().map(|l| l.queue.len()).sum::<usize>()
     }
     /// Whether nothing is in flight.
     pub fn is_empty(&self) -> bool {
@@ -168,28 +168,28 @@ impl Wires {
         self.head_time
     }
 
-    /// Puts a packet in flight, into `lane` if that is one and if it arrives after what is there. It must not arrive before
-    /// the last one that was taken out. The lane changes nothing but the cost.
+    /// Puts a packet in flight, into `fifo` if that is one and if it arrives after what is there. It must not arrive before
+    /// the last one that was taken out. The fifo changes nothing but the cost.
     #[inline(always)]
-    pub fn insert(&mut self, entry: InFlight, lane: Lane) {
+    pub fn insert(&mut self, entry: InFlight, fifo: DelayFifo) {
         let time = entry.time;
         debug_assert!(time >= self.now, "a packet arrives in the past");
-        let into = match self.lanes.get_mut(lane.index()) {
+        let into = match self.fifos.get_mut(fifo.index()) {
             Some(l) if l.back < time || (l.back == time && l.goes_last(entry.key())) => {
                 l.back = time;
                 l.queue.push_back(entry);
                 if l.queue.len() > 1 {
                     return;
                 }
-                lane.index()
+                fifo.index()
             }
             _ => {
                 let [time, what, rest] = entry.words();
                 self.calendar.insert_words(time, what, rest, self.now);
-                self.lanes.len()
+                self.fifos.len()
             }
         };
-        // Only the head of a lane or the calendar can be the next of all.
+        // Only the head of a fifo or the calendar can be the next of all.
         let head = &mut self.heads[into / GROUP % 2][into % GROUP];
         *head = time.min(*head);
         if time < self.head_time {
@@ -198,16 +198,16 @@ impl Wires {
         }
     }
 
-    /// Once every [`LOT`] packets of a lane: the next lot of them and the one after it, of the lane that [`Self::pop`] takes from.
+    /// Once every [`BATCH`] packets of a fifo: the next lot of them and the one after it, of the fifo that [`Self::pop`] takes from.
     #[inline]
     pub fn look_ahead(&self) -> Option<[impl Iterator<Item = InFlight> + '_; 2]> {
-        let lane = self.lanes.get(self.head)?;
-        if lane.taken % LOT != 0 {
+        let fifo = self.fifos.get(self.head)?;
+        if fifo.taken % BATCH != 0 {
             return None;
         }
-        let end = lane.queue.len().min(2 * LOT);
-        let lot = |from: usize, to: usize| (from.min(end)..to.min(end)).map(|i| *lane.queue.at(i));
-        Some([lot(0, LOT), lot(LOT, 2 * LOT)])
+        let end = fifo.queue.len().min(2 * BATCH);
+        let batch = |from: usize, to: usize| (from.min(end)..to.min(end)).map(|i| *fifo.queue.at(i));
+        Some([batch(0, BATCH), batch(BATCH, 2 * BATCH)])
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
@@ -217,7 +217,7 @@ impl Wires {
         let from = self.head;
         let entry = self.take(from);
         let (mut best, mut head) = first(&self.heads[0]);
-        if self.lanes.len() >= GROUP {
+        if self.fifos.len() >= GROUP {
             let (time, i) = first(&self.heads[1]);
             if time < best {
                 (best, head) = (time, GROUP + i);
@@ -234,9 +234,9 @@ impl Wires {
 
     #[inline(always)]
     fn take(&mut self, from: usize) -> InFlight {
-        let (entry, next) = if let Some(lane) = self.lanes.get_mut(from) {
-            lane.taken = lane.taken.wrapping_add(1);
-            (lane.queue.pop_front(), lane.queue.front())
+        let (entry, next) = if let Some(fifo) = self.fifos.get_mut(from) {
+            fifo.taken = fifo.taken.wrapping_add(1);
+            (fifo.queue.pop_front(), fifo.queue.front())
         } else {
             (self.calendar.pop(), self.calendar.head())
         };
@@ -250,19 +250,19 @@ impl Wires {
     #[inline(never)]
     fn settle_tie(&mut self, time: u64, what: u64, rest: u64, from: usize) -> [u64; 3] {
         let taken = InFlight::of_words([time, what, rest]);
-        let head = |i: usize| match self.lanes.get(i) {
-            Some(lane) => lane.queue.front(),
+        let head = |i: usize| match self.fifos.get(i) {
+            Some(fifo) => fifo.queue.front(),
             None => self.calendar.head(),
         };
-        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
+        let tied = (0..=self.fifos.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
         let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken.words() };
         if taken.key() < first {
             return taken.words();
         }
         let entry = self.take(i);
-        if let Some(lane) = self.lanes.get_mut(from) {
-            lane.queue.unpop(taken);
-            lane.taken = lane.taken.wrapping_sub(1);
+        if let Some(fifo) = self.fifos.get_mut(from) {
+            fifo.queue.unpop(taken);
+            fifo.taken = fifo.taken.wrapping_sub(1);
         } else {
             self.calendar.insert(taken, self.now);
         }
@@ -273,7 +273,7 @@ impl Wires {
 
     /// All packets in flight, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
-        self.lanes.iter().flat_map(|lane| lane.queue.iter()).chain(self.calendar.iter())
+        self.fifos.iter().flat_map(|fifo| fifo.queue.iter()).chain(self.calendar.iter())
     }
 }
 
@@ -375,7 +375,7 @@ impl Calendar {
         self.insert(InFlight::of_words([time, what, rest]), now);
     }
 
-    /// `now`: when the last arrival was, here or on a lane.
+    /// `now`: when the last arrival was, here or on a fifo.
     fn insert(&mut self, entry: InFlight, now: Time) {
         let today = self.day(now);
         if today != self.base_day {
@@ -578,7 +578,7 @@ impl Calendar {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{InFlight, Lane, Next, PacketId, Time, Wires};
+    use super::{DelayFifo, InFlight, Next, PacketId, PacketsInFlight, Time};
     use crate::path::Place;
     use proptest::prelude::*;
 
@@ -606,20 +606,20 @@ mod tests {
 
     /// Insertions and removals against an ordered map.
     fn check(steps: impl IntoIterator<Item = (u8, u64)>) {
-        let mut wires = Wires::new(3);
+        let mut wires = PacketsInFlight::new(3);
         let mut model = BTreeMap::new();
         let mut now = 0;
         for (inserted, (takes, ahead)) in (0u32..).zip(steps) {
             let entry = in_flight(now + ahead, inserted);
             model.insert(key(&entry), inserted);
-            // Lanes that fit, lanes that do not, and none.
-            let lane = match ahead {
-                5_000_000 => Lane::new(0),
-                90_000_000 => Lane::new(1),
-                _ if inserted % 3 == 0 => Lane::new(2),
-                _ => Lane::NONE,
+            // FIFOs that fit, fifos that do not, and none.
+            let fifo = match ahead {
+                5_000_000 => DelayFifo::new(0),
+                90_000_000 => DelayFifo::new(1),
+                _ if inserted % 3 == 0 => DelayFifo::new(2),
+                _ => DelayFifo::NONE,
             };
-            wires.insert(entry, lane);
+            wires.insert(entry, fifo);
             for _ in 0..takes {
                 let expected = model.pop_first();
                 assert_eq!(wires.head_time(), expected.map_or(Time::NEVER, |((t, ..), _)| Time::from_ns(t)));
