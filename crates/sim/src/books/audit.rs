@@ -1,11 +1,12 @@
 //! The audit of a world: at every sample, whether its books agree.
 //!
-//! [`Snapshot`] are read off at one instant: what counters say, and what is found by looking into every component. Each law is a method
-//! of [`Inspection`] that holds the two against each other, or against the books of the sample before. A law that does not hold
-//! is a [`Finding`]: a defect of airtcp, never of a scenario. The run ends there.
+//! [`Snapshot`] are read off at one instant: what counters say, and what is found by looking into
+//! every component. Each law is a method of [`Inspection`] that holds the two against each other,
+//! or against the books of the sample before. A law that does not hold is a [`Finding`]: a defect
+//! of airtcp, never of a scenario. The run ends there.
 //!
-//! The audit reads and changes nothing, and costs nothing where it is off: all of its work is done between events, at the times of
-//! samples. Debug builds, and so tests, have it on.
+//! The audit reads and changes nothing, and costs nothing where it is off: all of its work is done
+//! between events, at the times of samples. Debug builds, and so tests, have it on.
 
 use airtcp_core::packet::FlowId;
 use airtcp_core::range::from_to;
@@ -29,7 +30,7 @@ const WITHOUT_SAMPLES: u64 = 100;
 pub struct Finding {
     /// When.
     pub time: Span,
-    /// Whose books do not agree.
+    /// Component whose books do not agree.
     pub component: String,
     /// The law, with the sums on both sides.
     pub message: String,
@@ -82,16 +83,18 @@ impl Books {
 /// Packets and their bytes at the IP layer.
 pub(crate) type Sum = (u64, u64);
 
-/// By the packets in flight: those whose transmission on a link has not begun, and those whose transmission is under way.
+/// By the packets in flight: those whose transmission on a link has not begun, and those whose
+/// transmission is under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OnLine {
     pub waiting: (u64, u64),
-    /// What waits is in a discipline of the link's own until the line is free, and not in flight.
+    /// True if packets wait in a discipline of the link's own until the line is free, and not in
+    /// flight.
     pub has_discipline: bool,
     pub in_service: (u64, u64),
 }
 
-/// What the components of a world say at one instant.
+/// Counters and holdings of all components of a world at one instant.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub now: Time,
@@ -110,7 +113,8 @@ pub(crate) struct Snapshot {
     /// By link, from the packets in flight.
     pub on_lines: Vec<Option<OnLine>>,
     pub channels: Vec<ChannelSnapshot>,
-    /// By flow, of TCP: what is outstanding at the sender, from and to, and the next that the receiver waits for.
+    /// By flow, of TCP: what is outstanding at the sender, from and to, and the next that the
+    /// receiver waits for.
     pub connections: Vec<Option<((u64, u64), u64)>>,
 }
 
@@ -151,7 +155,7 @@ impl Inspection<'_> {
         Self::counters_never_fall,
         Self::nothing_is_acknowledged_before_it_came,
         Self::numbers_in_the_air_are_in_order,
-        Self::interfaces_hand_up_what_they_took,
+        Self::interfaces_pass_up_what_they_took,
     ];
 
     pub(crate) fn finding(&self) -> Option<Finding> {
@@ -179,7 +183,7 @@ impl Inspection<'_> {
     fn channel(&self, channel: usize) -> String {
         format!("channel {}", self.spec.channels[channel].name)
     }
-    /// Of lines; what goes through the air has laws of its own.
+    /// Counters of lines; links through the air have laws of their own.
     fn lines(&self) -> impl Iterator<Item = (LinkId, &LinkTotals)> {
         let links = (0..).map(LinkId).zip(&self.books.totals.links);
         links.filter(|(id, _)| self.spec.links[id.index()].air.is_none())
@@ -204,7 +208,8 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// What is in the pool is on a line, in a queue, with a radio or with a host that roams: nothing leaks.
+    /// Packets in the pool are on a line, in a queue, with a radio or with a host that roams:
+    /// nothing leaks.
     fn every_packet_is_somewhere(&self) -> Held {
         let b = self.books;
         let air = b.channels.iter().map(|c| c.holdings.packets()).fold((0, 0), |a, c| (a.0 + c.0, a.1 + c.1));
@@ -274,7 +279,8 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Of a drop-tail line what waits, and of every line what is being transmitted, is found among the packets in flight.
+    /// Packets that wait for a drop-tail line, and packets that any line transmits, are found among
+    /// those in flight.
     fn what_waits_is_in_flight(&self) -> Held {
         for (link, t) in self.lines() {
             let Some(on) = &self.books.on_lines[link.index()] else { continue };
@@ -288,7 +294,8 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// What came to radios was delivered or dropped, was lost, or is with them; and each holds what its counters say.
+    /// Packets that came to radios were delivered, dropped or lost, or are with them; and each
+    /// holds what its counters say.
     fn what_came_to_a_channel_is_there_or_left(&self) -> Held {
         for (i, c) in self.books.channels.iter().enumerate() {
             let (component, h) = (self.channel(i), &c.holdings);
@@ -310,7 +317,8 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// A channel is idle or in use, and use is the airtime of its radios, what overlaps counted once. No radio has more than all.
+    /// A channel is idle or in use, and use is the airtime of its radios, what overlaps counted
+    /// once. No radio has more than all.
     fn airtime_is_the_time_there_was(&self) -> Held {
         let elapsed = self.books.now.as_ns();
         for (i, c) in self.books.channels.iter().enumerate() {
@@ -332,8 +340,9 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// The time integral of a queue lies between those of the shortest and the longest that it can have been since the last sample: what
-    /// there was, less or more all that left or came. Where nothing came or left the two are one.
+    /// The time integral of a queue lies between those of the shortest and the longest that it can
+    /// have been since the last sample: what there was, less or more all that left or came. Where
+    /// nothing came or left the two are one.
     fn a_queue_is_as_long_as_its_packets_made_it(&self) -> Held {
         let Some(before) = self.before else { return Ok(()) };
         let ns = u128::from(self.books.now.since(before.now).as_ns());
@@ -382,7 +391,8 @@ impl Inspection<'_> {
         }
     }
 
-    /// The sender has sent what the receiver has, and the receiver has what the sender counts as acknowledged.
+    /// The sender has sent what the receiver has, and the receiver has what the sender counts as
+    /// acknowledged.
     fn nothing_is_acknowledged_before_it_came(&self) -> Held {
         for (flow, connection) in self.spec.flows.iter().zip(&self.books.connections) {
             let &Some(((from, to), next)) = connection else { continue };
@@ -403,8 +413,8 @@ impl Inspection<'_> {
         }
     }
 
-    /// What receive offload has taken went up, or waits for its poll.
-    fn interfaces_hand_up_what_they_took(&self) -> Held {
+    /// Packets that receive offload has taken went up, or wait for its poll.
+    fn interfaces_pass_up_what_they_took(&self) -> Held {
         let (l, waiting) = (&self.books.ledger, self.books.in_interfaces);
         let (taken, up) = (l.taken_by_interfaces, l.handed_up);
         let parts = |up, waiting| [("handed up", up), ("waiting", waiting)];

@@ -1,19 +1,20 @@
-//! What became of packets.
+//! Fates of packets.
 
-/// What became of all packets so far. What is neither delivered, dropped nor lost is in the network.
+/// Fates of all packets so far. A packet that is neither delivered, dropped nor lost is in the
+/// network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// By sources.
     pub sent: Count,
     /// Reached its flow's other end.
     pub delivered: Count,
-    /// Of these, on the way from source to destination.
+    /// Delivered packets that went from source to destination.
     pub delivered_forward: Count,
     /// At queues, or given up in the air.
     pub dropped: Count,
     /// On lines.
     pub lost: Count,
-    /// Of those delivered: taken by interfaces of hosts, and handed up by them.
+    /// Delivered packets that interfaces of hosts took, and passed up.
     pub taken_by_interfaces: Count,
     /// See there.
     pub handed_up: Count,

@@ -1,7 +1,7 @@
 //! Books of a world: tables, counters, samples, and the laws that they obey.
 //!
-//! They hold what the other rooms write down, and ask none of them for it. The world carries numbers over: at a sample, at an
-//! audit, and at the end of a run.
+//! They hold what the other rooms write down, and ask none of them for it. The world carries
+//! numbers over: at a sample, at an audit, and at the end of a run.
 
 pub(crate) mod audit;
 mod ledger;
@@ -14,13 +14,14 @@ pub(crate) mod totals;
 use airtcp_core::packet::Packet;
 use airtcp_core::queue::DropReason;
 use airtcp_core::units::Time;
+use airtcp_core::wifi::FrameRecord;
 
 pub use audit::Finding;
 pub use ledger::{Count, Ledger};
 pub(crate) use sampler::Sampler;
 
-use crate::capture::Captured;
-use crate::spec::{LinkId, RunSpec};
+use crate::capture::{CaptureSink, Captured};
+use crate::spec::{ChannelId, LinkId, RunSpec};
 use audit::Audit;
 use record::{Log, Moment};
 use totals::Totals;
@@ -34,11 +35,14 @@ pub(crate) struct Books {
     pub ledger: Ledger,
     /// Captured packets that have not reached the sink yet.
     pub captured: Vec<Captured>,
+    /// Captured frames, with their channel.
+    pub frames: Vec<(ChannelId, FrameRecord)>,
     pub sampler: Sampler,
     /// Counters at the end of the warmup.
     pub warm: Option<Totals>,
     pub audit: Option<Box<Audit>>,
-    /// Rows carry the moments of their events, as the world is one of several parts. Rows of a whole come in order.
+    /// Rows carry the moments of their events, as the world is one of several parts. Rows of a
+    /// whole come in order.
     notes_moments: bool,
 }
 
@@ -51,6 +55,7 @@ impl Books {
             log,
             ledger: Ledger::default(),
             captured: Vec::new(),
+            frames: Vec::new(),
             sampler,
             warm: None,
             audit: None,
@@ -80,6 +85,26 @@ impl Books {
         if recorded {
             self.log.drop(now, link, packet, reason);
         }
+    }
+
+    /// True if enough has been captured to be passed on.
+    #[inline]
+    pub(crate) fn has_batch(&self) -> bool {
+        self.captured.len() >= CAPTURE_BATCH
+    }
+
+    /// Passes on what has been captured, in the order of time.
+    pub(crate) fn flush(&mut self, sink: &mut dyn CaptureSink) {
+        // Frames of one channel are in order already.
+        self.frames.sort_by_key(|(_, frame)| frame.time);
+        let mut frames = self.frames.drain(..).peekable();
+        for captured in self.captured.drain(..) {
+            while let Some((channel, frame)) = frames.next_if(|(_, f)| f.time <= captured.time) {
+                sink.frame(channel, &frame);
+            }
+            sink.packet(&captured);
+        }
+        frames.for_each(|(channel, frame)| sink.frame(channel, &frame));
     }
 
     /// True if the summary is to begin by `time` and has not.

@@ -1,8 +1,8 @@
-//! What a run leaves behind: columnar [`Table`]s, and the log they grow from.
+//! Records of a run: columnar [`Table`]s, and the log they grow from.
 //!
-//! Every table is declared here, column by column with unit and meaning. A value that does not exist (an RTT never
-//! measured, the end of a transfer still under way) is NaN. Summaries per flow and link count from `warmup` to the end of
-//! the run; series and single events begin with the run.
+//! Every table is declared here, column by column with unit and meaning. A value that does not
+//! exist (an RTT never measured, the end of a transfer still under way) is NaN. Summaries per flow
+//! and link count from `warmup` to the end of the run; series and single events begin with the run.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,7 +30,8 @@ pub(crate) use drops::{DropLog, Dropped};
 pub(crate) use order::{Moment, Order};
 pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
-/// A number that only one kind of traffic has: a column of the table `flows`; in summaries the mean over the flows of a group.
+/// A number that only one kind of traffic has: a column of the table `flows`; in summaries the mean
+/// over the flows of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figure {
     /// Ends in the unit where there is one.
@@ -105,7 +106,8 @@ table! {
 }
 
 table! {
-    /// Senders over time: TCP flows, at most `record.flow_series_max` of them, every `record.interval`.
+    /// Senders over time: TCP flows, at most `record.flow_series_max` of them, every
+    /// `record.interval`.
     pub(crate) FlowSeries of FlowSample as "flow_series" {
         time_s: F64(f64) = "s since the start of the run",
         flow: U32(u32) = "index of the flow",
@@ -139,7 +141,8 @@ table! {
 }
 
 table! {
-    /// One row per packet that was dropped by a queue or lost on a line, of the links in `record.drops`.
+    /// One row per packet that was dropped by a queue or lost on a line, of the links in
+    /// `record.drops`.
     pub(crate) DropRows of DropRow as "drops" {
         time_s: F64(f64) = "s since the start of the run",
         link: U32(u32) = "index of the link",
@@ -152,8 +155,8 @@ table! {
 }
 
 table! {
-    /// One row per data segment sent again, of the TCP flows in `record.retransmissions`. A sender knows all of it but the
-    /// last column.
+    /// One row per data segment sent again, of the TCP flows in `record.retransmissions`. A sender
+    /// knows all of it but the last column.
     pub(crate) RetransmissionRows of RetransmissionRow as "retransmissions" {
         time_s: F64(f64) = "s since the start of the run",
         flow: U32(u32) = "index of the flow",
@@ -198,7 +201,8 @@ pub(crate) struct Transfer {
     pub dropped_at_queues: u64,
 }
 
-/// How long transfers took. A sum of nanoseconds is the same in any order; one of seconds is not, to the last bit.
+/// How long transfers took. A sum of nanoseconds is the same in any order; one of seconds is not,
+/// to the last bit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Durations {
     count: u64,
@@ -224,7 +228,7 @@ impl Durations {
     }
 }
 
-/// What is recorded while the run goes on.
+/// Rows that are recorded while the run goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub transfers: Vec<Transfer>,
@@ -265,7 +269,7 @@ impl Log {
     pub(crate) fn retransmissions(&self) -> usize {
         self.retransmissions.count()
     }
-    /// What is noted from now on belongs to this moment.
+    /// Rows that are noted from now on belong to this moment.
     #[inline]
     pub(crate) fn reach(&mut self, moment: Moment) {
         if let Some(order) = &mut self.order {

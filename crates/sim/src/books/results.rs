@@ -25,7 +25,8 @@ pub struct RunOutput {
     pub summary: Summary,
     /// Events processed: arrivals and deadlines.
     pub events: u64,
-    /// Packets that reached their flow's destination; those that reached its source (ACKs, echo replies) not counted.
+    /// Packets that reached their flow's destination; those that reached its source (ACKs, echo
+    /// replies) not counted.
     pub packets_delivered: u64,
 }
 
@@ -259,8 +260,8 @@ fn summary(log: &Log, results: &mut Results) -> Summary {
     }
 }
 
-/// Part of what arrived in a period that was dropped. Packets that waited when the period began may be dropped in it; no more
-/// of them count than make the ratio 1.
+/// Part of what arrived in a period that was dropped. Packets that waited when the period began may
+/// be dropped in it; no more of them count than make the ratio 1.
 fn loss_ratio(dropped: u64, arrived: u64) -> f64 {
     ratio(dropped.min(arrived) as f64, arrived as f64)
 }

@@ -10,7 +10,8 @@ use super::record::{AirSample, DaemonSample, FlowSample, LinkSample, WalkerRow, 
 use super::totals::LinkTotals;
 use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
 
-/// State of a cooperative daemon: terminals that send, connections by phase, and the least cap in force.
+/// State of a cooperative daemon: terminals that send, connections by phase, and the least cap in
+/// force.
 pub(crate) type DaemonState = (u32, [u32; 3], Option<u32>);
 
 /// State of a link of a WLAN: counters, SNR, and the mode that would carry most.
@@ -91,7 +92,8 @@ impl Books {
         self.sampler.flows.iter().filter_map(|&flow| sample(flow)).for_each(|row| self.log.flow_series.push(row));
     }
 
-    /// Samples links. `state`: counters now, and the probability with which the discipline drops or marks.
+    /// Samples links. `state`: counters now, and the probability with which the discipline drops or
+    /// marks.
     pub(crate) fn sample_links(&mut self, now: Time, mut state: impl FnMut(LinkId) -> (LinkTotals, Option<f64>)) {
         let sampler = &mut self.sampler;
         let period_ns = now.since(sampler.last_at).as_ns() as f64;

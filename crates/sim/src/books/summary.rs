@@ -1,7 +1,9 @@
-//! The figures of a run at a glance: per group of flows, per flow of small groups, per link that is not one of many.
+//! The figures of a run at a glance: per group of flows, per flow of small groups, per link that is
+//! not one of many.
 //!
-//! Contents depend on scenario and seed only. What does not exist is `None` (JSON `null`); every number is finite. A figure
-//! without a comment is what the column of its name is, which states unit and meaning: see [`crate::books::record`].
+//! Contents depend on scenario and seed only. What does not exist is `None` (JSON `null`); every
+//! number is finite. A figure without a comment is what the column of its name is, which states
+//! unit and meaning: see [`crate::books::record`].
 
 #![allow(missing_docs)] // said there, once
 
@@ -9,7 +11,7 @@ use serde::Serialize;
 
 use super::record::{AirRow, Figure, FlowRow, LinkRow};
 
-/// Of more links of WLANs than this only those of single stations are listed.
+/// Most links of WLANs that are all listed; of more only those of single stations are.
 pub const MAX_AIR_LISTED: usize = 200;
 
 /// Groups of more flows than this are not listed flow by flow.
@@ -23,7 +25,8 @@ pub struct Summary {
     pub warmup_s: f64,
     pub groups: Vec<GroupSummary>,
     pub links: Vec<LinkSummary>,
-    /// Links of WLANs. Members of groups are left out where there are more than [`MAX_AIR_LISTED`] in all.
+    /// Links of WLANs. Members of groups are left out where there are more than [`MAX_AIR_LISTED`]
+    /// in all.
     pub air: Vec<AirSummary>,
 }
 
@@ -34,9 +37,9 @@ pub struct GroupSummary {
     /// Congestion control, empty unless TCP.
     pub cc: String,
     pub flow_count: u64,
-    /// Of all flows together: payload acknowledged at the senders.
+    /// Payload acknowledged at the senders of all flows together.
     pub goodput_bps: Option<f64>,
-    /// Of all flows together: payload in order at the receivers.
+    /// Payload in order at the receivers of all flows together.
     pub delivered_bps: Option<f64>,
     /// Jain's fairness index of the flows' goodputs.
     pub jain: Option<f64>,
@@ -59,7 +62,7 @@ pub struct GroupSummary {
     pub transfer_mean_s: Option<f64>,
     pub received: u64,
     pub delay_mean_ms: Option<f64>,
-    /// What only some kinds of traffic have: means over the flows.
+    /// Figures that only some kinds of traffic have: means over the flows.
     #[serde(flatten)]
     pub figures: Figures,
     /// Flow by flow, unless there are more than [`MAX_FLOWS_LISTED`].
@@ -93,7 +96,8 @@ pub struct FlowSummary {
     pub figures: Figures,
 }
 
-/// Numbers that only some kinds of traffic have, by the name of their column in the table `flows`: all of them, in its order.
+/// Numbers that only some kinds of traffic have, by the name of their column in the table `flows`:
+/// all of them, in its order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures(Vec<(&'static str, Option<f64>)>);
 

@@ -44,8 +44,8 @@ impl LinkTotals {
 }
 
 impl From<&AirStats> for LinkTotals {
-    /// Counters that an air link has in common with a line. All that the sending host holds waits; the line is busy while it
-    /// is used for this link.
+    /// Counters that an air link has in common with a line. All that the sending host holds waits;
+    /// the line is busy while it is used for this link.
     fn from(s: &AirStats) -> LinkTotals {
         LinkTotals {
             arrived_packets: s.arrived_packets,
@@ -69,7 +69,8 @@ impl From<&AirStats> for LinkTotals {
     }
 }
 
-/// Counters of a flow since the start of the run. A kind of traffic leaves at zero what it does not know.
+/// Counters of a flow since the start of the run. A kind of traffic leaves at zero what it does not
+/// know.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// Data segments, retransmissions included, datagrams, or requests.
@@ -109,7 +110,8 @@ pub(crate) struct FlowTotals {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DaemonStats {
     pub announced: u64,
-    /// Announcements of others that came in, and of these refused: malformed, late, or of a terminal for which there is no room.
+    /// Announcements of others that came in, and of these refused: malformed, late, or of a
+    /// terminal for which there is no room.
     pub heard: u64,
     pub refused: u64,
     /// Looks at a connection that sends, and of these with a cap in force, and in stop mode.

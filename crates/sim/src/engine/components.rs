@@ -43,8 +43,8 @@ impl ProcessorId {
     }
 }
 
-/// Links that need departures, channels, interfaces of hosts, their processors, the two ends of each flow, the sampler, hosts
-/// that roam: in this order.
+/// Links that need departures, channels, interfaces of hosts, their processors, the two ends of
+/// each flow, the sampler, hosts that roam: in this order.
 #[derive(Debug, Clone)]
 pub(crate) struct Components {
     queues: u32,

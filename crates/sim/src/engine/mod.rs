@@ -1,7 +1,9 @@
-//! Engine of a world: what is next. It orders packets in flight and deadlines by time, and knows no packet's meaning.
+//! Engine of a world: what is next. It orders packets in flight and deadlines by time, and knows no
+//! packet's meaning.
 
 mod components;
 pub mod packets_in_flight;
+pub(crate) mod partitions;
 mod ring;
 pub mod timeline;
 

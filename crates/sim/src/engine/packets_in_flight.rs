@@ -1,22 +1,27 @@
-//! Packets in flight on all links, ordered by arrival time; then the one that came to its link last; then by place.
+//! Packets in flight on all links, ordered by arrival time; then the one that came to its link
+//! last; then by place.
 //!
-//! Where access links have the bottleneck's rate, ties between arrivals are the rule, not the exception: all that left the
-//! bottleneck comes back in step with its line. So the second key matters. In ns-2, which takes events of the same instant in
-//! the order in which they were scheduled, a packet that an ACK has just let go is ahead of one that waited behind others at
-//! its access link, whose turn was scheduled later than that ACK. The same here: of two packets that arrive together, the one with
-//! the shorter time on its link is first. The reverse, or a coin for each packet, nearly doubles the timeouts of a hundred
-//! flows in slow start (docs/validation.md).
+//! Where access links have the bottleneck's rate, ties between arrivals are the rule, not the
+//! exception: all that left the bottleneck comes back in step with its line. So the second key
+//! matters. In ns-2, which takes events of the same instant in the order in which they were
+//! scheduled, a packet that an ACK has just let go is ahead of one that waited behind others at its
+//! access link, whose turn was scheduled later than that ACK. The same here: of two packets that
+//! arrive together, the one with the shorter time on its link is first. The reverse, or a coin for
+//! each packet, nearly doubles the timeouts of a hundred flows in slow start (docs/validation.md).
 //!
-//! A place is a hop of one path, and packets on one line follow each other by at least a nanosecond, so no two packets are
-//! ever equal. An order that does not depend on when a packet was put in flight is what lets a link be computed ahead of
-//! time (see [`crate::link`]) without changing a result.
+//! A place is a hop of one path, and packets on one line follow each other by at least a
+//! nanosecond, so no two packets are ever equal. An order that does not depend on when a packet was
+//! put in flight is what lets a link be computed ahead of time (see [`crate::network::link`])
+//! without changing a result.
 //!
-//! Two structures side by side, and the earlier of their heads is next. **FIFOs** are queues of packets known to arrive in
-//! the order in which they are sent: those on one link, or those on idle links of the same rate and delay. Appending and
-//! taking out cost a few instructions and touch memory in sequence. What would arrive out of a fifo's order, and what has no
-//! fifo, goes to the **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the arrival time, so packets
-//! with the same delay land next to each other; a bucket is sorted when its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket follows the density of arrivals: it
-//! changes how fast this runs and never what comes out.
+//! Two structures side by side, and the earlier of their heads is next. **FIFOs** are queues of
+//! packets known to arrive in the order in which they are sent: those on one link, or those on idle
+//! links of the same rate and delay. Appending and taking out cost a few instructions and touch
+//! memory in sequence. What would arrive out of a FIFO's order, and what has no FIFO, goes to the
+//! **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the
+//! arrival time, so packets with the same delay land next to each other; a bucket is sorted when
+//! its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket follows the
+//! density of arrivals: it changes how fast this runs and never what comes out.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,11 +41,13 @@ pub struct InFlight {
     pub time: Time,
     /// Which packet.
     pub packet: PacketId,
-    /// What is done with it there. Carried here, with the size, so that passing an idle link does not touch the packet itself.
+    /// Place that it reaches, or its loss. Carried here, with the size, so that passing an idle
+    /// link does not touch the packet itself.
     pub next: Next,
     /// Bytes at the IP layer.
     pub size: u16,
-    /// If the link is fused with the one before it: packets that waited there when this one had come, itself included.
+    /// If the link is fused with the one before it: packets that waited there when this one had
+    /// come, itself included.
     pub depth: u16,
     /// Time since it came to the link, waiting included, ns; [`u32::MAX`]: that or more.
     pub flight_ns: u32,
@@ -69,23 +76,23 @@ impl InFlight {
         }
     }
 
-    /// What packets are ordered by.
+    /// Key that packets are ordered by.
     #[inline]
     pub(crate) fn key(&self) -> u128 {
         u128::from(self.time.as_ns()) << 64 | u128::from(self.flight_ns) << 32 | u128::from(self.next.rank())
     }
 }
 
-/// Most fifos that [`PacketsInFlight`] will have.
+/// Most FIFOs that [`PacketsInFlight`] will have.
 pub const MAX_FIFOS: usize = 15;
 
-/// Two groups of times, for the fifos and the calendar.
+/// Two groups of times, for the FIFOs and the calendar.
 const _: () = assert!(MAX_FIFOS < 2 * GROUP);
 
 /// Packets that [`PacketsInFlight::look_ahead`] gives at a time.
 const BATCH: usize = 16;
 
-/// A fifo of [`PacketsInFlight`], or none.
+/// A FIFO of packets that share a delay, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DelayFifo(u8);
 
@@ -96,14 +103,14 @@ impl Default for DelayFifo {
 }
 
 impl DelayFifo {
-    /// For packets without a fifo.
+    /// For packets without a FIFO.
     pub const NONE: DelayFifo = DelayFifo(u8::MAX);
 
-    /// The fifo of that number; none beyond [`MAX_FIFOS`].
+    /// The FIFO of that number; none beyond [`MAX_FIFOS`].
     pub fn new(number: usize) -> DelayFifo {
         u8::try_from(number).ok().filter(|_| number < MAX_FIFOS).map_or(DelayFifo::NONE, DelayFifo)
     }
-    /// The fifo after it if `moves`, and where there is none, none.
+    /// The FIFO after it if `moves`, and where there is none, none.
     #[inline]
     pub(crate) fn next_if(self, moves: bool) -> DelayFifo {
         DelayFifo(self.0.saturating_add(u8::from(moves)))
@@ -119,9 +126,11 @@ impl DelayFifo {
 pub struct PacketsInFlight {
     /// Time of the earliest arrival; [`Time::NEVER`] when there is none.
     head_time: Time,
-    /// Whose it is: a fifo, or the calendar beyond the last fifo. One of them where several have that time.
+    /// Number of the FIFO that has it, or of the calendar beyond the last FIFO. One of them where
+    /// several have that time.
     head: usize,
-    /// Times of the heads of all fifos and, after them, of the calendar; [`Time::NEVER`] where there is none.
+    /// Times of the heads of all FIFOs and, after them, of the calendar; [`Time::NEVER`] where
+    /// there is none.
     heads: [[Time; GROUP]; 2],
     fifos: Vec<Queue>,
     calendar: Calendar,
@@ -129,7 +138,7 @@ pub struct PacketsInFlight {
     now: Time,
 }
 
-/// What is in a fifo.
+/// Packets in a FIFO.
 #[derive(Debug)]
 struct Queue {
     queue: Ring<InFlight>,
@@ -140,7 +149,7 @@ struct Queue {
 }
 
 impl PacketsInFlight {
-    /// No packet in flight, and this many fifos.
+    /// No packet in flight, and this many FIFOs.
     pub fn new(fifos: usize) -> PacketsInFlight {
         let fifos = fifos.min(MAX_FIFOS);
         PacketsInFlight {
@@ -157,7 +166,7 @@ impl PacketsInFlight {
     pub fn len(&self) -> usize {
         self.calendar.len() + self.fifos.iter().map(|l| l.queue.len()).sum::<usize>()
     }
-    /// Whether nothing is in flight.
+    /// True if nothing is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -168,8 +177,9 @@ impl PacketsInFlight {
         self.head_time
     }
 
-    /// Puts a packet in flight, into `fifo` if that is one and if it arrives after what is there. It must not arrive before
-    /// the last one that was taken out. The fifo changes nothing but the cost.
+    /// Puts a packet in flight, into `fifo` if that is one and if it arrives after what is there.
+    /// It must not arrive before the last one that was taken out. The FIFO changes nothing but the
+    /// cost.
     #[inline(always)]
     pub fn insert(&mut self, entry: InFlight, fifo: DelayFifo) {
         let time = entry.time;
@@ -189,7 +199,7 @@ impl PacketsInFlight {
                 self.fifos.len()
             }
         };
-        // Only the head of a fifo or the calendar can be the next of all.
+        // Only the head of a FIFO or the calendar can be the next of all.
         let head = &mut self.heads[into / GROUP % 2][into % GROUP];
         *head = time.min(*head);
         if time < self.head_time {
@@ -198,7 +208,8 @@ impl PacketsInFlight {
         }
     }
 
-    /// Once every [`BATCH`] packets of a fifo: the next lot of them and the one after it, of the fifo that [`Self::pop`] takes from.
+    /// Once every [`BATCH`] packets of a FIFO: the next batch of them and the one after it, of the
+    /// fifo that [`Self::pop`] takes from.
     #[inline]
     pub fn look_ahead(&self) -> Option<[impl Iterator<Item = InFlight> + '_; 2]> {
         let fifo = self.fifos.get(self.head)?;
@@ -244,8 +255,8 @@ impl PacketsInFlight {
         entry
     }
 
-    /// Other packets arrive together with the one just taken out: gives the first of them all, and puts that one back if it
-    /// is another. By words, as [`Calendar::insert_words`].
+    /// Other packets arrive together with the one just taken out: gives the first of them all, and
+    /// puts that one back if it is another. By words, as [`Calendar::insert_words`].
     #[cold]
     #[inline(never)]
     fn settle_tie(&mut self, time: u64, what: u64, rest: u64, from: usize) -> [u64; 3] {
@@ -300,7 +311,8 @@ const MIN_BUCKETS: usize = 256;
 const MAX_BUCKETS: usize = 1 << 20;
 /// Arrivals per bucket to aim for.
 const TARGET_PER_BUCKET: u64 = 8;
-/// A review of the width takes place after this many arrivals, or as many as are in flight if that is more.
+/// A review of the width takes place after this many arrivals, or as many as are in flight if that
+/// is more.
 const REVIEW_EVERY: u64 = 1024;
 
 #[derive(Debug)]
@@ -311,7 +323,8 @@ struct Calendar {
     /// Number of the current bucket: its times shifted right by `shift`.
     current_day: u64,
     shift: u32,
-    /// The ring holds days `base_day .. base_day + buckets.len()`. `base_day` is the day of the last arrival taken out.
+    /// The ring holds days `base_day .. base_day + buckets.len()`. `base_day` is the day of the
+    /// last arrival taken out.
     base_day: u64,
     buckets: Vec<Vec<InFlight>>,
     /// A bit per bucket: not empty.
@@ -369,13 +382,14 @@ impl Calendar {
         self.current.get(self.cursor).or_else(|| self.far.peek().map(|Reverse(e)| e))
     }
 
-    /// An entry by its words: a reference to it, for this rare case, would have the frequent one put it together in memory.
+    /// An entry by its words: a reference to it, for this rare case, would have the frequent one
+    /// put it together in memory.
     #[inline(never)]
     fn insert_words(&mut self, time: u64, what: u64, rest: u64, now: Time) {
         self.insert(InFlight::of_words([time, what, rest]), now);
     }
 
-    /// `now`: when the last arrival was, here or on a fifo.
+    /// `now`: when the last arrival was, here or in a FIFO.
     fn insert(&mut self, entry: InFlight, now: Time) {
         let today = self.day(now);
         if today != self.base_day {
@@ -423,7 +437,8 @@ impl Calendar {
             let at = self.current[self.cursor..].partition_point(|e| *e < entry);
             self.current.insert(self.cursor + at, entry);
         } else {
-            // The current bucket was taken up in expectation of its turn, and something comes first: put it back.
+            // The current bucket was taken up in expectation of its turn, and something comes
+            // first: put it back.
             debug_assert!(day < self.current_day && self.cursor == 0);
             let slot = low_index(self.current_day) & (self.buckets.len() - 1);
             debug_assert!(self.buckets[slot].is_empty());
@@ -489,7 +504,8 @@ impl Calendar {
             }
             self.far.pop();
             if day == self.current_day {
-                // Only when that bucket has just become the current one through the heap: in order already.
+                // Only when that bucket has just become the current one through the heap: in order
+                // already.
                 self.current.push(entry);
             } else {
                 self.push(day, entry);
@@ -503,7 +519,8 @@ impl Calendar {
             return;
         }
         let mask = self.buckets.len() - 1;
-        // Everything in the ring is later than the current day unless nothing was in hand: then it may be anywhere.
+        // Everything in the ring is later than the current day unless nothing was in hand: then it
+        // may be anywhere.
         let from = low_index(self.base_day) & mask;
         let words = self.occupied.len();
         let mut word = from / 64;
@@ -533,7 +550,8 @@ impl Calendar {
         let ideal = u64::BITS - gap.saturating_mul(TARGET_PER_BUCKET).leading_zeros();
         let shift = if ideal.abs_diff(self.shift) > 1 { ideal.clamp(1, 40) } else { self.shift };
         let len = self.len() as u64;
-        // Room for the longest flight, but not for a few stragglers at the price of many empty buckets.
+        // Room for the longest flight, but not for a few stragglers at the price of many empty
+        // buckets.
         let wanted = (self.longest.as_ns() >> shift).saturating_add(2).min((8 * len).max(MIN_BUCKETS as u64));
         let wanted = index(wanted.next_power_of_two()).clamp(MIN_BUCKETS, MAX_BUCKETS);
         if shift != self.shift || wanted > self.buckets.len() || 8 * wanted <= self.buckets.len() {
@@ -606,40 +624,40 @@ mod tests {
 
     /// Insertions and removals against an ordered map.
     fn check(steps: impl IntoIterator<Item = (u8, u64)>) {
-        let mut wires = PacketsInFlight::new(3);
+        let mut packets = PacketsInFlight::new(3);
         let mut model = BTreeMap::new();
         let mut now = 0;
         for (inserted, (takes, ahead)) in (0u32..).zip(steps) {
             let entry = in_flight(now + ahead, inserted);
             model.insert(key(&entry), inserted);
-            // FIFOs that fit, fifos that do not, and none.
+            // FIFOs that fit, FIFOs that do not, and none.
             let fifo = match ahead {
                 5_000_000 => DelayFifo::new(0),
                 90_000_000 => DelayFifo::new(1),
                 _ if inserted % 3 == 0 => DelayFifo::new(2),
                 _ => DelayFifo::NONE,
             };
-            wires.insert(entry, fifo);
+            packets.insert(entry, fifo);
             for _ in 0..takes {
                 let expected = model.pop_first();
-                assert_eq!(wires.head_time(), expected.map_or(Time::NEVER, |((t, ..), _)| Time::from_ns(t)));
+                assert_eq!(packets.head_time(), expected.map_or(Time::NEVER, |((t, ..), _)| Time::from_ns(t)));
                 let Some(((time, ..), id)) = expected else { break };
-                assert_eq!(wires.pop(), in_flight(time, id));
+                assert_eq!(packets.pop(), in_flight(time, id));
                 now = time;
             }
-            assert_eq!(wires.len(), model.len());
+            assert_eq!(packets.len(), model.len());
             if inserted % 256 == 0 {
-                let mut all: Vec<_> = wires.iter().map(key).collect();
+                let mut all: Vec<_> = packets.iter().map(key).collect();
                 all.sort_unstable();
                 assert!(all.into_iter().eq(model.keys().copied()));
             }
         }
         while let Some(((time, ..), id)) = model.pop_first() {
-            assert_eq!(wires.head_time(), Time::from_ns(time));
-            assert_eq!(wires.pop().packet.0, id);
+            assert_eq!(packets.head_time(), Time::from_ns(time));
+            assert_eq!(packets.pop().packet.0, id);
         }
-        assert!(wires.is_empty());
-        assert_eq!(wires.head_time(), Time::NEVER);
+        assert!(packets.is_empty());
+        assert_eq!(packets.head_time(), Time::NEVER);
     }
 
     fn delay() -> impl Strategy<Value = u64> {

@@ -1,5 +1,5 @@
-//! A first-in first-out queue in a buffer whose size is a power of two: less to do for each element than in a `VecDeque`,
-//! which fits any size. This is where every packet passes several times.
+//! A first-in first-out queue in a buffer whose size is a power of two: less to do for each element
+//! than in a `VecDeque`, which fits any size. This is where every packet passes several times.
 
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
@@ -20,7 +20,8 @@ impl<T: Copy + Default> Ring<T> {
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
-    /// The `i`-th from the front. Panics in a ring that was always empty; beyond the last it is any element.
+    /// The `i`-th from the front. Panics in a ring that was always empty; beyond the last it is any
+    /// element.
     #[inline]
     pub(crate) fn at(&self, i: usize) -> &T {
         &self.buffer[(self.front as usize).wrapping_add(i) & (self.buffer.len().wrapping_sub(1))]

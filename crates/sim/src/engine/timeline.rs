@@ -1,12 +1,14 @@
 //! The next deadline of many components: a tree of groups of eight.
 //!
-//! Every component but some owns one leaf. Eight leaves are a group, a cache line; the earliest of a group is a leaf of the level
-//! above, up to a single group. Most deadlines are far from being next: moving one ends at the first group whose earliest
-//! stays. Ids are not kept: whose the earliest deadline is, is found from the root down, the first of each group first, so
-//! ties go to the lower id.
+//! Every component but some owns one leaf. Eight leaves are a group, a cache line; the earliest of
+//! a group is a leaf of the level above, up to a single group. Most deadlines are far from being
+//! next: moving one ends at the first group whose earliest stays. Ids are not kept: whose the
+//! earliest deadline is, is found from the root down, the first of each group first, so ties go to
+//! the lower id.
 //!
-//! Some components have deadlines that are next soon: the polls of interfaces, which are idle nearly always, and wireless channels,
-//! which are few. For them the way through the tree is long and a heap is short, so they are in a heap ([`Brief`]).
+//! Some components have deadlines that are next soon: the polls of interfaces, which are idle
+//! nearly always, and wireless channels, which are few. For them the way through the tree is long
+//! and a heap is short, so they are in a heap ([`Brief`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,8 +33,8 @@ struct Group([Time; GROUP]);
 /// The deadlines of all components; [`Time::NEVER`]: none.
 #[derive(Debug, Clone)]
 pub struct Timeline {
-    /// All levels one after the other, the deadlines of components first, each padded with [`Time::NEVER`] to whole groups.
-    /// Brief components are not here.
+    /// All levels one after the other, the deadlines of components first, each padded with
+    /// [`Time::NEVER`] to whole groups. Brief components are not here.
     groups: Vec<Group>,
     /// Where in `groups` each level begins; the last has one group.
     levels: Vec<usize>,
@@ -49,7 +51,8 @@ struct Brief {
     /// The number of the first of them.
     first: u32,
     deadlines: Vec<Time>,
-    /// Deadlines that were set; one that is not that of its component any more has no meaning. The earliest has one.
+    /// Deadlines that were set; one that is not that of its component any more has no meaning. The
+    /// earliest has one.
     heap: BinaryHeap<Reverse<(Time, Component)>>,
 }
 
@@ -99,7 +102,8 @@ impl Timeline {
                 break;
             }
             place /= GROUP;
-            // What the level above holds: it is stale only where the old one was the earliest.
+            // Deadline that the level above holds: it is stale only where the old one was the
+            // earliest.
             let Some(&above) = self.levels.get(level + 1) else { break };
             let earliest = self.groups[above + place / GROUP].0[place % GROUP];
             if new > earliest {
@@ -130,11 +134,13 @@ impl Timeline {
         self.next = self.next_in_tree.min(self.brief.next());
     }
 
-    /// The earliest deadline of components other than this brief one, which may be the next of all; or a time before it.
+    /// The earliest deadline of components other than this brief one, which may be the next of all;
+    /// or a time before it.
     #[inline]
     pub fn next_besides(&self, brief: Component) -> Time {
         let mut earliest = self.next_in_tree.0;
-        // Below the first of the heap, the next is one of two; whether it still has a meaning does not matter here.
+        // Below the first of the heap, the next is one of two; whether it still has a meaning does
+        // not matter here.
         for (i, &Reverse((time, component))) in self.brief.heap.as_slice().iter().take(3).enumerate() {
             if i > 0 || component != brief {
                 earliest = earliest.min(time);
@@ -163,8 +169,8 @@ impl Timeline {
         }
     }
 
-    /// Moves the deadline of a component forward to `deadline` if that is earlier; a later one is left for the moment when the
-    /// leaf fires.
+    /// Moves the deadline of a component forward to `deadline` if that is earlier; a later one is
+    /// left for the moment when the leaf fires.
     #[inline]
     pub fn advance_to(&mut self, component: Component, deadline: Time) {
         if deadline < self.get(component) {
@@ -231,8 +237,8 @@ impl Brief {
     }
 }
 
-/// The earliest of a group, the first of those that are, and its place. Which it will be cannot be guessed, so this is
-/// written to compile without jumps: in rounds, and without a loop.
+/// The earliest of a group, the first of those that are, and its place. Which it will be cannot be
+/// guessed, so this is written to compile without jumps: in rounds, and without a loop.
 #[inline(always)]
 pub(crate) fn first(times: &[Time; GROUP]) -> (Time, usize) {
     let earlier = |a: (Time, usize), b: (Time, usize)| if b.0 < a.0 { b } else { a };

@@ -5,11 +5,12 @@ use airtcp_core::table::Table;
 use super::World;
 
 impl World {
-    /// The rows since the last time, of series and of tables with a row for each event. What remains is in
-    /// [`World::finish`], as are the tables with a row for each flow, link or datagram. A handover comes once the next one has
-    /// begun. Whether a retransmission was needless is told as far as it is known.
+    /// The rows since the last time, of series and of tables with a row for each event. What
+    /// remains is in [`World::finish`], as are the tables with a row for each flow, link or
+    /// datagram. A handover comes once the next one has begun. Whether a retransmission was
+    /// needless is told as far as it is known.
     pub fn take_tables(&mut self) -> Vec<Table> {
-        let handovers = self.roamers.past_handovers();
+        let handovers = self.hosts.roamers.past_handovers();
         self.cx.books.take_tables(&self.spec, handovers)
     }
 }

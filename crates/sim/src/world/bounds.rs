@@ -1,5 +1,5 @@
-//! What a run may grow to. Queues without limit and tables with a row for each event know no bound of their own: a run that
-//! outgrows these ends with a message rather than without memory.
+//! Bounds of a run. Queues without limit and tables with a row for each event know no bound of
+//! their own: a run that outgrows these ends with a message rather than without memory.
 
 use super::World;
 
@@ -20,20 +20,26 @@ pub struct Outgrown {
 }
 
 impl World {
-    /// Whether the run has grown beyond what memory is for. A driver asks now and then, and ends the run.
+    /// Bound that the run has grown beyond, if it has. A driver asks now and then, and ends the
+    /// run.
     pub fn outgrown(&self) -> Option<Outgrown> {
         World::outgrown_together(std::slice::from_ref(self))
     }
 
     /// As [`Self::outgrown`], of all parts of a world.
-    pub(super) fn outgrown_together(parts: &[World]) -> Option<Outgrown> {
+    pub(crate) fn outgrown_together(parts: &[World]) -> Option<Outgrown> {
         World::outgrown_beyond(parts, MAX_PACKETS, MAX_ROWS)
     }
 
     fn outgrown_beyond(parts: &[World], packets: u64, rows: u64) -> Option<Outgrown> {
         let sum = |of: fn(&World) -> usize| parts.iter().map(of).sum::<usize>();
         let sizes = [
-            (sum(|w| w.pool.len()), packets, "packets in queues and on lines", "limit the queues, or send less"),
+            (
+                sum(|w| w.network.pool.len()),
+                packets,
+                "packets in queues and on lines",
+                "limit the queues, or send less",
+            ),
             (
                 sum(|w| w.cx.books.log.drops.count()),
                 rows,

@@ -81,7 +81,7 @@ table! {
     }
 }
 
-/// What has been counted since `first`; current values and the most held are those of `last`.
+/// Counts since `first`; current values and the most held are those of `last`.
 fn since(first: &AirStats, last: &AirStats) -> AirStats {
     AirStats {
         arrived_packets: last.arrived_packets - first.arrived_packets,
@@ -243,7 +243,8 @@ mod tests {
         }
     }
 
-    /// Ten PPDUs of 65 Mbit/s and 160 MPDUs, of which 40 failed, before the period; in it four at 13 and one at 26.
+    /// Ten PPDUs of 65 Mbit/s and 160 MPDUs, of which 40 failed, before the period; in it four at
+    /// 13 and one at 26.
     fn stats() -> (AirStats, AirStats) {
         let first = AirStats {
             arrived_packets: 130,

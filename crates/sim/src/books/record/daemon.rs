@@ -1,4 +1,4 @@
-//! What cooperative daemons did.
+//! Tables of cooperative daemons.
 
 use std::borrow::Cow;
 

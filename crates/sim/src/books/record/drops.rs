@@ -1,7 +1,8 @@
 //! Drops while the run goes on, each in a few bytes: a run of many flows has hundreds of thousands.
 //!
-//! Most are like the one before in all but time, flow and sequence number. So those three are written for each drop, and the rest only where
-//! it changes. A number takes a byte for each seven bits, the lowest first; the eighth bit says that more follow.
+//! Most are like the one before in all but time, flow and sequence number. So those three are
+//! written for each drop, and the rest only where it changes. A number takes a byte for each seven
+//! bits, the lowest first; the eighth bit says that more follow.
 
 use airtcp_core::convert::{low8, low32, signed64, unsigned64};
 use airtcp_core::packet::{FlowId, Packet};
@@ -20,7 +21,7 @@ pub(crate) struct Dropped {
     pub kind: DropKind,
 }
 
-/// What many drops have in common.
+/// Fields that many drops have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DropKind {
     pub link: LinkId,
@@ -34,7 +35,7 @@ pub(crate) struct DropKind {
 pub(crate) struct DropLog {
     /// Each kind, and how many drops of it follow each other.
     kinds: Vec<(DropKind, u32)>,
-    /// Of each drop: nanoseconds since the one before, flow, sequence number.
+    /// Nanoseconds since the drop before, flow and sequence number of each drop.
     bytes: Vec<u8>,
     last: Time,
     count: usize,

@@ -1,8 +1,10 @@
-//! The order of rows that several parts of a world have written: that in which one world would have.
+//! The order of rows that several parts of a world have written: that in which one world would
+//! have.
 //!
-//! A world serves what is due in the order of [`Moment`]s. Within an instant it may serve a component and then one before it, whose
-//! deadline the first has just set. So what counts is the latest moment that a part has come to: of two parts with something due, the one
-//! whose next moment is earlier goes first, and what follows from a moment in the same instant comes with it.
+//! A world serves what is due in the order of [`Moment`]s. Within an instant it may serve a
+//! component and then one before it, whose deadline the first has just set. So what counts is the
+//! latest moment that a part has come to: of two parts with something due, the one whose next
+//! moment is earlier goes first, and what follows from a moment in the same instant comes with it.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +13,8 @@ use airtcp_core::units::Time;
 use super::{AirSeries, DropLog, FlowSeries, LinkSeries, Log, RetransmissionRows};
 use crate::spec::RunSpec;
 
-/// When an event is served: at its time, packets that arrive before deadlines, and then by what orders events of their kind. No
-/// two events of one world are equal.
+/// When an event is served: at its time, packets that arrive before deadlines, and then by what
+/// orders events of their kind. No two events of one world are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Moment {
     pub time: Time,
@@ -50,7 +52,8 @@ impl Log {
         let retransmissions =
             RetransmissionRows::gather(&each(&parts, |log| &log.retransmissions), &moments(|o| &o.retransmissions));
         let transfers = moments(|o| &o.transfers).into_iter().map(|(part, row)| parts[part].transfers[row]).collect();
-        // Samples of one time are in the order of what is sampled: flows by number, links as they are listed.
+        // Samples of one time are in the order of what is sampled: flows by number, links as they
+        // are listed.
         let listed =
             |list: &[crate::spec::LinkId]| -> BTreeMap<u32, u64> { list.iter().map(|l| l.0).zip(0..).collect() };
         let (links, air) = (listed(&spec.record.link_series), listed(&spec.record.air_series));

@@ -1,4 +1,5 @@
-//! Each law finds what it is there for: the books of a busy world agree, and no longer once one of them is changed.
+//! Each law finds what it is there for: the books of a busy world agree, and no longer once one of
+//! them is changed.
 
 use airtcp_core::packet::{Kind, Packet};
 
@@ -10,7 +11,8 @@ use crate::books::audit::Inspection;
 use crate::capture::NoCapture;
 use crate::scenario::Scenario;
 
-/// Half a second of a world with lines of every kind, a WLAN, TCP both ways, datagrams and receive offload.
+/// Half a second of a world with lines of every kind, a WLAN, TCP both ways, datagrams and receive
+/// offload.
 fn world() -> World {
     let text = r#"
         duration = "1s"
@@ -40,7 +42,7 @@ fn world() -> World {
     world
 }
 
-/// What the rest of the run finds after a change to the world.
+/// Finding of the rest of the run after a change to the world.
 fn found_after(change: impl FnOnce(&mut World)) -> String {
     let mut world = world();
     change(&mut world);
@@ -60,13 +62,13 @@ fn what_goes_wrong_in_a_world_is_found_at_the_next_sample() {
     let leaked = found_after(|w| {
         let mut packet = Packet::new(FlowId(0), Kind::Udp, 0);
         packet.size = 100;
-        w.pool.insert(packet);
+        w.network.pool.insert(packet);
         w.cx.books.ledger.sent.add(100);
     });
     assert!(leaked.contains("pool: packets inside "), "{leaked}");
-    let uncounted = found_after(|w| w.links.cold[2].counts().dropped_overflow += 1);
+    let uncounted = found_after(|w| w.network.links.stats[2].counts().dropped_overflow += 1);
     assert!(uncounted.contains("world: packets dropped "), "{uncounted}");
-    let of_flow = found_after(|w| w.flows[0].lost_on_lines += 1);
+    let of_flow = found_after(|w| w.hosts.flows[0].lost_on_lines += 1);
     assert!(of_flow.contains("flows: packets lost "), "{of_flow}");
     let interface = found_after(|w| w.cx.books.ledger.handed_up.packets -= 1);
     assert!(interface.contains("interfaces: packets taken "), "{interface}");

@@ -1,17 +1,18 @@
-//! Packets at the processors of hosts that take a time for each: up from the last link of their path, down to the first.
+//! Packets at the processors of hosts that take a time for each: up from the last link of their
+//! path, down to the first.
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::PacketId;
 use airtcp_core::receive::Processor;
+use airtcp_core::units::Time;
 
-use super::World;
+use crate::context::Cx;
 use crate::engine::ProcessorId;
-use crate::engine::timeline::Component;
 use crate::spec::{NodeId, RunSpec, Traffic};
 
-/// Where a packet goes from the processor.
+/// Direction of a packet through a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Direction {
     /// To the end of its flow on this host.
     Up,
     /// To the first link of its path.
@@ -20,14 +21,14 @@ pub(super) enum Way {
 
 /// The processors of hosts that take a time for each packet.
 #[derive(Debug, Default)]
-pub(super) struct Processors {
-    pub all: Vec<Processor<(PacketId, Way)>>,
+pub(crate) struct Processors {
+    all: Vec<Processor<(PacketId, Direction)>>,
     /// By flow: at its source and at its destination.
     of_flow: Vec<[ProcessorId; 2]>,
 }
 
 impl Processors {
-    pub(super) fn new(spec: &RunSpec) -> Processors {
+    pub(crate) fn new(spec: &RunSpec) -> Processors {
         let mut processors = Processors::default();
         if spec.nodes.iter().all(|node| node.packet_time.is_zero()) {
             return processors;
@@ -54,39 +55,36 @@ impl Processors {
 
     /// At the source or the destination of a flow.
     #[inline]
-    pub(super) fn of(&self, flow: u32, at_source: bool) -> Option<ProcessorId> {
+    pub(crate) fn of(&self, flow: u32, at_source: bool) -> Option<ProcessorId> {
         let [source, destination] = *self.of_flow.get(flow as usize)?;
         let own = if at_source { source } else { destination };
         (own != ProcessorId::NONE).then_some(own)
     }
 
     /// Packets that they have not done yet.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = PacketId> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = PacketId> {
         self.all.iter().flat_map(Processor::waiting).map(|&(id, _)| id)
     }
-}
 
-impl World {
-    /// A packet has come to a host that takes its time for it, or is to leave it.
-    pub(super) fn enter_processor(&mut self, id: ProcessorId, packet: PacketId, way: Way) {
-        let processor = &mut self.processors.all[id.index()];
-        processor.accept(self.cx.engine.now, (packet, way));
-        let deadline = processor.deadline();
-        self.cx.engine.timeline.advance_to(self.cx.engine.components.processor(id), deadline);
+    /// Number of them.
+    pub(crate) fn count(&self) -> usize {
+        self.all.len()
     }
 
-    pub(super) fn on_processor_deadline(&mut self, id: ProcessorId, component: Component) {
-        while let Some((packet, way)) = self.processors.all[id.index()].take(self.cx.engine.now) {
-            match way {
-                Way::Up => self.take_up(packet),
-                Way::Down => {
-                    let p = self.pool[packet];
-                    // A host that roams may have another way by now.
-                    let path_start = self.flows[p.flow.0 as usize].path_start;
-                    self.leave_host(packet, p.flow, p.size, p.is_reverse(), path_start);
-                }
-            }
-        }
-        self.cx.engine.timeline.set(component, self.processors.all[id.index()].deadline());
+    /// Deadline of a processor.
+    pub(crate) fn deadline(&self, id: ProcessorId) -> Time {
+        self.all[id.index()].deadline()
+    }
+
+    /// Takes in a packet that has come to a host, or is to leave it.
+    pub(crate) fn accept(&mut self, cx: &mut Cx, id: ProcessorId, packet: PacketId, direction: Direction) {
+        let processor = &mut self.all[id.index()];
+        processor.accept(cx.engine.now, (packet, direction));
+        cx.engine.timeline.advance_to(cx.engine.components.processor(id), processor.deadline());
+    }
+
+    /// Next packet that a processor is done with.
+    pub(crate) fn take(&mut self, now: Time, id: ProcessorId) -> Option<(PacketId, Direction)> {
+        self.all[id.index()].take(now)
     }
 }

@@ -8,9 +8,9 @@ use rand::RngExt;
 
 use crate::spec::{LinkId, Reorder};
 
-/// What holds packets back on a line ([`crate::spec::Reorder`]).
+/// Reordering on a line, which holds packets back ([`crate::spec::Reorder`]).
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct Reordering {
     probability: f64,
     /// Shortest and longest, both included.
     range: (Span, Span),
@@ -20,9 +20,9 @@ pub(super) struct Hold {
     upcoming: VecDeque<Time>,
 }
 
-impl Hold {
-    pub(super) fn new(reorder: &Reorder, seed: u64, link: LinkId) -> Option<Hold> {
-        (reorder.probability.get() > 0.0).then(|| Hold {
+impl Reordering {
+    pub(super) fn new(reorder: &Reorder, seed: u64, link: LinkId) -> Option<Reordering> {
+        (reorder.probability.get() > 0.0).then(|| Reordering {
             probability: reorder.probability.get(),
             range: (reorder.min, reorder.max),
             rng: stream(seed, u64::from(link.0), Purpose::LinkReorder),
@@ -36,7 +36,7 @@ impl Hold {
         self.held
     }
 
-    /// What is on the line or waits for it is not held back yet.
+    /// Counts packets as held back once their transmission is over.
     pub(super) fn count_to(&mut self, now: Time) {
         while self.upcoming.front().is_some_and(|&end| end <= now) {
             self.upcoming.pop_front();

@@ -1,13 +1,15 @@
 //! The rate of a line over time: what radio and cable do to a line that IP sees as a wire.
 //!
-//! A rate holds from its point until the next one. A packet on the line when the rate changes goes on with the new rate: its
-//! transmission ends when as many bits have passed as it has. So a rate of zero is an outage, during which a packet stays where
-//! it is. The end is exact: rounded up to a nanosecond once, as on a line without a trace.
+//! A rate holds from its point until the next one. A packet on the line when the rate changes goes
+//! on with the new rate: its transmission ends when as many bits have passed as it has. So a rate
+//! of zero is an outage, during which a packet stays where it is. The end is exact: rounded up to a
+//! nanosecond once, as on a line without a trace.
 //!
-//! A trace may also be a list of instants at which 1500 bytes can pass, the lines of a trace file of mahimahi (Netravali et
-//! al., USENIX ATC 2015). Each becomes 12 Mbit/s during the millisecond that ends there. Mahimahi lets as many whole packets go
-//! at the instant as fit into its 1500 bytes, and loses what nobody uses. Here the bits of a packet pass one after the other,
-//! which is the same to within that millisecond.
+//! A trace may also be a list of instants at which 1500 bytes can pass, the lines of a trace file
+//! of mahimahi (Netravali et al., USENIX ATC 2015). Each becomes 12 Mbit/s during the millisecond
+//! that ends there. Mahimahi lets as many whole packets go at the instant as fit into its 1500
+//! bytes, and loses what nobody uses. Here the bits of a packet pass one after the other, which is
+//! the same to within that millisecond.
 
 use airtcp_core::convert::{floor64, saturate64};
 use airtcp_core::units::{Span, Time};
@@ -22,19 +24,22 @@ const LATEST_S: f64 = 1e9;
 const ONE_DELIVERY: u64 = 12_000_000;
 const MS: Span = Span::from_ms(1);
 
-/// The rate of a line over time. The line's `rate` stays what queue disciplines and rules of buffer sizing calculate with.
+/// The rate of a line over time. The line's `rate` stays what queue disciplines and rules of buffer
+/// sizing calculate with.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "RateTrace")]
 pub struct RateTraceConfig {
-    /// Pairs of time in seconds and rate in Mbit/s, times ascending. A rate holds until the next point; the first also before
-    /// it, and the last after it. A rate of 0 is an outage.
+    /// Pairs of time in seconds and rate in Mbit/s, times ascending. A rate holds until the next
+    /// point; the first also before it, and the last after it. A rate of 0 is an outage.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<[f64; 2]>,
-    /// Start again with the first point at the time of the last one. The rate of the last point then does not matter.
+    /// Start again with the first point at the time of the last one. The rate of the last point
+    /// then does not matter.
     pub repeat: bool,
-    /// Instead of points: milliseconds at which 1500 bytes can pass, ascending, one number for each. They are the lines of
-    /// a trace file of mahimahi (`paste -sd,` makes one list of them). The list starts again at its last instant.
+    /// Instead of points: milliseconds at which 1500 bytes can pass, ascending, one number for
+    /// each. They are the lines of a trace file of mahimahi (`paste -sd,` makes one list of them).
+    /// The list starts again at its last instant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deliveries_ms: Vec<u32>,
 }
@@ -206,9 +211,11 @@ mod tests {
         // 1500 bytes take 1 ms at 12 Mbit/s, 2 ms at 6 Mbit/s.
         let points = [[0.001, 12.0], [0.0025, 6.0], [0.005, 0.0], [0.008, 12.0]];
         let held = of_points(&points, false).unwrap();
-        // Whole at the first rate, also before its point; half and half; a quarter and an outage of 3 ms; after it.
+        // Whole at the first rate, also before its point; half and half; a quarter and an outage of
+        // 3 ms; after it.
         assert_eq!(ends(&held, &[0, 1000, 2000, 4500, 6000, 9000]), [1000.0, 2000.0, 3500.0, 8750.0, 9000.0, 10000.0]);
-        // The 7 ms of the period carry 1.5 + 1.25 packets. The first rate begins again at 8 ms, and its outage at 12 ms.
+        // The 7 ms of the period carry 1.5 + 1.25 packets. The first rate begins again at 8 ms, and
+        // its outage at 12 ms.
         let repeated = of_points(&points, true).unwrap();
         assert_eq!(
             ends(&repeated, &[4500, 8000, 9000, 11_500, 15_000]),
@@ -221,7 +228,8 @@ mod tests {
 
     #[test]
     fn deliveries_are_the_milliseconds_that_end_there() {
-        // Two at 3 ms, one at 4 and one at 7 ms, where the list starts again with that at 0: the first millisecond.
+        // Two at 3 ms, one at 4 and one at 7 ms, where the list starts again with that at 0: the
+        // first millisecond.
         let trace = of_deliveries(&[0, 3, 3, 4, 7]).unwrap();
         assert_eq!(
             ends(&trace, &[0, 1000, 2000, 2500, 3000, 4000, 7000]),
@@ -255,7 +263,8 @@ mod tests {
         assert_eq!(twice.build().unwrap_err().0, "repeat");
     }
 
-    /// Bits times 10⁹ that can pass from one time to another, nanosecond steps not needed: rates are constant between points.
+    /// Bits times 10⁹ that can pass from one time to another, nanosecond steps not needed: rates
+    /// are constant between points.
     fn passes(trace: &RateTrace, from: Time, to: Time) -> u128 {
         let (mut t, mut sum) = (from, 0);
         while t < to {
@@ -268,7 +277,8 @@ mod tests {
     }
 
     proptest! {
-        /// What has passed when a packet ends is its bits, and a nanosecond before it is less.
+        /// Bits that have passed when a packet ends are its own, and a nanosecond before they are
+        /// fewer.
         #[test]
         fn bits_are_neither_lost_nor_made(
             steps in prop::collection::vec((1u32..5_000, 0u32..400), 1..12),

@@ -1,15 +1,10 @@
 //! The wireless channels of a world: links through the air and the channels that carry them.
 
-use std::collections::BTreeMap;
-
 use airtcp_core::convert::count;
-use airtcp_core::packet::FlowId;
 use airtcp_core::units::Time;
-use airtcp_core::wifi::{
-    AirLinkId, AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, PairId, TraceConfig,
-};
+use airtcp_core::wifi::{AirLinkId, AirOutputs, AirStats, Channel, ChannelConfig, PairConfig, PairId, TraceConfig};
 
-use crate::spec::{ChannelId, FlowSpec, LinkId, NodeId, PairSpec, RunSpec, Traffic};
+use crate::spec::{ChannelId, LinkId, RunSpec};
 
 #[derive(Debug, Default)]
 pub(crate) struct Air {
@@ -18,22 +13,15 @@ pub(crate) struct Air {
     pub world_link: Vec<Vec<LinkId>>,
     /// By link of the world: channel and its link. `None`: a wire.
     pub at: Vec<Option<(ChannelId, AirLinkId)>>,
-    /// By channel and pair: the daemon on the pair's station, as a flow.
-    pub daemons: Vec<Vec<Option<FlowId>>>,
-    /// Frames of all channels on their way to the capture, with their channel.
-    pub recorded: Vec<(ChannelId, FrameRecord)>,
-    /// A lot of records has come together.
-    pub hand_over_due: bool,
-    /// What a channel has just put out; empty between calls.
+    /// A batch of records has come together.
+    pub flush_due: bool,
+    /// Outputs of the channel that was called last; empty between calls.
     pub out: AirOutputs,
 }
 
 impl Air {
     pub(crate) fn new(spec: &RunSpec) -> Air {
         let mut air = Air { at: vec![None; spec.links.len()], ..Air::default() };
-        let is_daemon = |(_, f): &(FlowId, &FlowSpec)| matches!(f.traffic, Traffic::Daemon(_));
-        let daemon_of: BTreeMap<NodeId, FlowId> =
-            (0..).map(FlowId).zip(&spec.flows).filter(is_daemon).map(|(id, f)| (f.from, id)).collect();
         for (id, channel) in (0..).map(ChannelId).zip(&spec.channels) {
             air.channels.push(Channel::new(&ChannelConfig {
                 radios: channel.radios.iter().map(|r| r.config.clone()).collect(),
@@ -59,8 +47,6 @@ impl Air {
                     frames: spec.record.capture_air.contains(&id),
                 },
             }));
-            let daemon = |pair: &PairSpec| daemon_of.get(&channel.radios[pair.station.index()].node).copied();
-            air.daemons.push(channel.pairs.iter().map(daemon).collect());
         }
         // By channel: the channel's link beside that of the world.
         let mut links: Vec<Vec<(AirLinkId, LinkId)>> = vec![Vec::new(); spec.channels.len()];

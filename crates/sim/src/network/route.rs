@@ -1,12 +1,13 @@
-//! Static shortest-path routes: least total cost, then fewest hops, then the path whose first differing link has the
-//! lower id.
+//! Static shortest-path routes: least total cost, then fewest hops, then the path whose first
+//! differing link has the lower id.
 //!
-//! Hosts never forward, so only routers take part in the search; a host behind a single router is reached through it. One
-//! search from each destination (or its router) that a flow really uses, backwards over the links, gives the paths of all
-//! flows to it. Directions are independent: a flow's two paths may differ.
+//! Hosts never forward, so only routers take part in the search; a host behind a single router is
+//! reached through it. One search from each destination (or its router) that a flow really uses,
+//! backwards over the links, gives the paths of all flows to it. Directions are independent: a
+//! flow's two paths may differ.
 //!
-//! Of a host that roams only the links of one association at a time count. A flow with such an end has paths for every
-//! association ([`Variants`]), found with the links of the others left out.
+//! Links of one association at a time count for a host that roams. A flow with such an end has
+//! paths for every association ([`Variants`]), found with the links of the others left out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -16,7 +17,7 @@ use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 use airtcp_core::wifi::ApQueue;
 
-use crate::path::{Hop, Place};
+use crate::path::{Hop, Place, Variants};
 use crate::spec::{AirSpec, LinkId, LinkSpec, NodeId, RoamingSpec, RunSpec, Traffic};
 
 /// The paths of all flows.
@@ -24,27 +25,46 @@ use crate::spec::{AirSpec, LinkId, LinkSpec, NodeId, RoamingSpec, RunSpec, Traff
 pub struct Routes {
     /// Links, path after path, each followed by [`Hop::END`].
     pub hops: Vec<Hop>,
-    /// By flow: where in `hops` its path begins, forward and reverse; with roaming ends that of their first candidates.
+    /// By flow: where in `hops` its path begins, forward and reverse; with roaming ends that of
+    /// their first candidates.
     pub start: Vec<[Place; 2]>,
     /// Flows with roaming ends, in order.
     pub variants: Vec<Variants>,
-    /// By roaming host, if its access points forward: for each candidate that it left and each where it is, where in `hops` the path
-    /// from the access point to it begins.
+    /// By roaming host, if its access points forward: for each candidate that it left and each
+    /// where it is, where in `hops` the path from the access point to it begins.
     pub onward: Vec<Vec<Vec<Place>>>,
 }
 
-/// The paths of a flow with roaming ends.
-#[derive(Debug, Clone)]
-pub struct Variants {
-    /// Whose paths they are.
-    pub flow: FlowId,
-    /// Ends, as indices into [`RunSpec::roaming`]; `None`: does not roam.
-    pub ends: [Option<u32>; 2],
-    /// By association of `from`, then of `to`: as [`Routes::start`].
-    pub start: Vec<Vec<[Place; 2]>>,
-}
-
 impl Routes {
+    /// Best paths of all flows, and what a run names is there.
+    pub(crate) fn checked(spec: &RunSpec) -> Result<Routes, BuildError> {
+        for link in &spec.links {
+            if link.rate.as_bps() == 0 {
+                return Err(BuildError::ZeroRate { link: link.name.clone() });
+            }
+        }
+        let record = &spec.record;
+        let lists = [
+            ("link_series", &record.link_series),
+            ("drops", &record.drops),
+            ("capture", &record.capture),
+            ("air_series", &record.air_series),
+        ];
+        for (what, ids) in lists {
+            for id in ids {
+                check_index(|| format!("record.{what}"), "link", id.0, spec.links.len())?;
+            }
+        }
+        for &flow in &record.retransmissions {
+            check_index(|| "record.retransmissions".to_owned(), "flow", flow.0, spec.flows.len())?;
+        }
+        let routes = Routes::new(spec)?;
+        if routes.hops.len() >= Place::MAX_COUNT {
+            return Err(BuildError::TooManyHops { hops: routes.hops.len() });
+        }
+        Ok(routes)
+    }
+
     /// The best paths of all flows, or the first flow that has none.
     pub fn new(spec: &RunSpec) -> Result<Routes, BuildError> {
         let mut routes =
@@ -189,7 +209,8 @@ struct Graph {
     out: Vec<LinkId>,
     in_start: Vec<u32>,
     into: Vec<LinkId>,
-    /// By node: the one router that every link into this host comes from, and the best of these links.
+    /// By node: the one router that every link into this host comes from, and the best of these
+    /// links.
     single: Vec<Option<(NodeId, LinkId)>>,
 }
 
@@ -201,7 +222,8 @@ impl Graph {
             check_index(|| format!("link `{}`", link.name), "node", link.from.0.max(link.to.0), n)?;
         }
         let (out_start, out) = by_node(n, spec, closed, |l| Some(l.from));
-        // A host may begin a path, but it is looked at from its own links: the search crosses routers only.
+        // A host may begin a path, but it is looked at from its own links: the search crosses
+        // routers only.
         let (in_start, into) = by_node(n, spec, closed, |l| (!spec.nodes[l.from.index()].is_host).then_some(l.to));
         let mut single = vec![None; n];
         let mut several = vec![false; n];
@@ -332,7 +354,8 @@ impl Search {
     }
 
     fn best_link(&self, graph: &Graph, spec: &RunSpec, at: NodeId, root: NodeId) -> Option<LinkId> {
-        // Links are in ascending order and only a smaller distance replaces the choice: ties go to the lower id.
+        // Links are in ascending order and only a smaller distance replaces the choice: ties go to
+        // the lower id.
         let mut choice = (FAR, None);
         for &id in graph.outgoing(at) {
             let link = &spec.links[id.index()];

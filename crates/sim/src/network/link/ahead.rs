@@ -2,7 +2,7 @@
 
 use airtcp_core::units::{Span, Time};
 
-use super::{Cold, Line, Links};
+use super::{Line, LinkStats, Links};
 use crate::books::totals::LinkTotals;
 use crate::engine::packets_in_flight::InFlight;
 use crate::path::Hop;
@@ -21,13 +21,13 @@ impl Until {
         Until { now, last: now }
     }
 
-    /// What happens at `now` is still to come.
+    /// Events at `now` are still to come.
     pub(crate) fn before(now: Time) -> Until {
         Until { now, last: now - Span::from_ns(1) }
     }
 
     /// Integrals over time go up to this.
-    pub(super) fn now(self) -> Time {
+    pub(crate) fn now(self) -> Time {
         self.now
     }
 
@@ -37,7 +37,8 @@ impl Until {
     }
 }
 
-/// What has not happened yet on a fused link though its line and counters know of it, and what they do not know yet.
+/// Events on a fused link that its line and counters know ahead of the clock, and some that they do
+/// not know yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ahead {
     /// Packets on their way to the link.
@@ -51,11 +52,11 @@ pub(crate) struct Ahead {
 }
 
 impl Links {
-    /// What is still to come on fused links, by link; empty if there are none. `wires`: the packets in flight; `hops`:
-    /// what their places mean.
+    /// Events still to come on fused links, by link; empty if there are none. `in_flight`: the packets
+    /// in flight; `hops`: what their places mean.
     pub(crate) fn ahead<'a>(
         &self,
-        wires: impl Iterator<Item = &'a InFlight>,
+        in_flight: impl Iterator<Item = &'a InFlight>,
         hops: &[Hop],
         until: Until,
     ) -> Vec<Ahead> {
@@ -64,15 +65,16 @@ impl Links {
         }
         let (now, last) = (until.now(), until.last());
         let mut all = vec![Ahead::default(); self.lines.len()];
-        for entry in wires {
-            // The last link of a packet that is lost is not fused, and every packet in flight has a last link.
+        for entry in in_flight {
+            // The last link of a packet that is lost is not fused, and every packet in flight has a
+            // last link.
             let Some(&hop) = hops.get(entry.next.place().before().index()) else { continue };
             if !hop.is_fused() {
                 continue;
             }
             let link = hop.link().index();
-            let (ahead, cold) = (&mut all[link], &self.cold[link]);
-            let (arrival, start, end) = self.lines[link].passage(cold, entry);
+            let (ahead, stats) = (&mut all[link], &self.stats[link]);
+            let (arrival, start, end) = self.lines[link].passage(stats, entry);
             let one = |count: &mut (u64, u64)| *count = (count.0 + 1, count.1 + u64::from(entry.size));
             ahead.busy_ns += end.since(start.max(now)).as_ns();
             if arrival > last {
@@ -80,7 +82,7 @@ impl Links {
                 continue;
             }
             ahead.wait_ns += u128::from(start.min(now).since(arrival).as_ns());
-            if arrival >= cold.max_queue_since {
+            if arrival >= stats.max_queue_since {
                 ahead.max_queue = ahead.max_queue.max(u32::from(entry.depth));
             }
             if start > last {
@@ -93,13 +95,13 @@ impl Links {
     }
 
     pub(super) fn fused_totals(&mut self, link: LinkId, ahead: &Ahead) -> LinkTotals {
-        let (line, cold) = (&self.lines[link.index()], &mut self.cold[link.index()]);
-        cold.max_queue = cold.max_queue.max(ahead.max_queue);
+        let (line, stats) = (&self.lines[link.index()], &mut self.stats[link.index()]);
+        stats.max_queue = stats.max_queue.max(ahead.max_queue);
         let mut totals = LinkTotals {
             arrived_packets: line.taken_packets - ahead.coming.0,
             arrived_bytes: line.taken_bytes - ahead.coming.1,
             busy_ns: line.taken_ns - ahead.busy_ns,
-            queue_packet_ns: cold.wait_ns + ahead.wait_ns,
+            queue_packet_ns: stats.wait_ns + ahead.wait_ns,
             queue_packets: ahead.waiting.0,
             queue_bytes: ahead.waiting.1,
             ..LinkTotals::default()
@@ -112,10 +114,11 @@ impl Links {
 }
 
 impl Line {
-    /// For a packet that has passed through this link fused: when it arrived there, started and ended its transmission.
-    pub(super) fn passage(&self, cold: &Cold, entry: &InFlight) -> (Time, Time, Time) {
+    /// For a packet that has passed through this link fused: when it arrived there, started and
+    /// ended its transmission.
+    pub(super) fn passage(&self, stats: &LinkStats, entry: &InFlight) -> (Time, Time, Time) {
         let end = entry.time - self.delay;
-        let start = end - self.tx(entry.size, || cold.rate);
+        let start = end - self.tx(entry.size, || stats.rate);
         (entry.time - Span::from_ns(u64::from(entry.flight_ns)), start, end)
     }
 }
