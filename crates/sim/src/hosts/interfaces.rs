@@ -113,6 +113,7 @@ impl Interfaces {
     }
 
     /// Polls an interface. `Some`: it held one packet at most, which is taken out if it goes up.
+    #[inline(always)]
     pub(super) fn begin_poll(&mut self, now: Time, id: InterfaceId) -> Option<Option<Packet>> {
         debug_assert!(self.up.is_empty(), "one poll at a time");
         let interface = &mut self.all[id.index()];
@@ -125,6 +126,7 @@ impl Interfaces {
 
     /// Next packet that the last poll has passed up; and true if other data for its receiver comes
     /// in the same poll.
+    #[inline(always)]
     pub(super) fn next_up(&mut self) -> Option<(&Merged, bool)> {
         let at = self.delivered;
         if at == self.up.len() {

@@ -23,7 +23,7 @@ use airtcp_core::units::Time;
 
 pub use external::NotInjected;
 pub(crate) use processors::Direction;
-pub(crate) use receive::Received;
+pub(crate) use receive::{Polled, Received};
 pub(crate) use roaming::{Onward, Roamers};
 
 use crate::books::totals::FlowTotals;

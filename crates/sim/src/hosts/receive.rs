@@ -20,6 +20,17 @@ pub(crate) enum Received {
     Poll(InterfaceId),
 }
 
+/// Outcome of a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// No packet went up.
+    Nothing,
+    /// An end of this flow has the only packet, and may have sent packets.
+    One(FlowId),
+    /// [`Hosts::deliver_next`] delivers them.
+    Several,
+}
+
 impl Hosts {
     /// Takes a packet that has come to the end of its path.
     #[inline(always)]
@@ -38,9 +49,14 @@ impl Hosts {
         }
     }
 
+    /// Takes a packet that its host's processor is done with.
+    pub(crate) fn receive_late(&mut self, cx: &mut Cx, pool: &mut Pool, id: PacketId) -> Received {
+        self.receive(cx, pool, id)
+    }
+
     /// Takes a packet at the end of its path, for which the host has the time.
-    #[inline]
-    pub(crate) fn receive(&mut self, cx: &mut Cx, pool: &mut Pool, id: PacketId) -> Received {
+    #[inline(always)]
+    fn receive(&mut self, cx: &mut Cx, pool: &mut Pool, id: PacketId) -> Received {
         let packet = &pool[id];
         let size = packet.size;
         let ledger = &mut cx.books.ledger;
@@ -71,18 +87,19 @@ impl Hosts {
         Received::Delivered(id_of_flow)
     }
 
-    /// Polls an interface, and delivers the first of the packets that it passes up. Returns its
-    /// flow.
-    pub(crate) fn poll(&mut self, cx: &mut Cx, id: InterfaceId) -> Option<FlowId> {
-        let now = cx.engine.now;
-        if let Some(alone) = self.interfaces.begin_poll(now, id) {
-            return alone.map(|packet| self.deliver_alone(cx, &packet));
+    /// Polls an interface, and delivers a packet that it held alone.
+    #[inline]
+    pub(crate) fn poll(&mut self, cx: &mut Cx, id: InterfaceId) -> Polled {
+        match self.interfaces.begin_poll(cx.engine.now, id) {
+            None => Polled::Several,
+            Some(None) => Polled::Nothing,
+            Some(Some(packet)) => Polled::One(self.deliver_alone(cx, &packet)),
         }
-        self.deliver_next(cx)
     }
 
     /// Delivers the next packet that the interface polled last has passed up, or several merged.
     /// Returns its flow.
+    #[inline(always)]
     pub(crate) fn deliver_next(&mut self, cx: &mut Cx) -> Option<FlowId> {
         let (merged, more) = self.interfaces.next_up()?;
         let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
@@ -102,7 +119,7 @@ impl Hosts {
         packet.flow
     }
 
-    #[inline]
+    #[inline(always)]
     fn after_delivery(&mut self, cx: &mut Cx, id: FlowId, is_reverse: bool) {
         let ends = &self.flows[id.0 as usize].ends;
         let engine = &mut cx.engine;

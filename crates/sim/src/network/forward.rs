@@ -12,18 +12,33 @@ use crate::path::{Next, Place};
 use crate::spec::LinkId;
 
 impl Network {
-    /// Takes a packet that is before `link`, at `place` on its path.
-    #[inline]
-    pub(crate) fn forward(&mut self, cx: &mut Cx, link: LinkId, packet: PacketId, place: Place, size: u16) {
+    /// Takes a packet that is before `link`, at `place` on its path. Returns the number of the first
+    /// answer that this led to, if it led to any: a packet that goes onto a free line leads to none.
+    #[inline(always)]
+    pub(crate) fn forward(
+        &mut self,
+        cx: &mut Cx,
+        link: LinkId,
+        packet: PacketId,
+        place: Place,
+        size: u16,
+    ) -> Option<usize> {
         let now = cx.engine.now;
-        match self.links.accept(now, link, size) {
-            Accepted::Arrives { time, fifo } => self.put_in_flight(cx, now, time, packet, place.next(), size, fifo),
+        let accepted = self.links.accept(now, link, size);
+        if let Accepted::Arrives { time, fifo } = accepted {
+            self.put_in_flight(cx, now, time, packet, place.next(), size, fifo);
+            return None;
+        }
+        let before = self.answers.len();
+        match accepted {
+            Accepted::Arrives { .. } => {}
             Accepted::Queued => self.enter_queue(cx, link, packet, place, size),
             Accepted::Air => self.enter_air(cx, link, packet, place),
             Accepted::HeldBack { time } => self.hold_back(cx, now, time, packet, place.next(), size),
             Accepted::Lost(time) => self.lose_at(cx, now, time, packet, place.next(), size),
             Accepted::Dropped => self.discard(cx, link, packet, DropReason::Overflow),
         }
+        (self.answers.len() > before).then_some(before)
     }
 
     /// Puts a packet in flight that came to a link at `from` and reaches the link's far end, at

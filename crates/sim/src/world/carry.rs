@@ -5,7 +5,7 @@ use airtcp_core::packet::{FlowId, PacketId};
 use super::World;
 use crate::engine::timeline::Component;
 use crate::engine::{InterfaceId, ProcessorId};
-use crate::hosts::{Direction, Received};
+use crate::hosts::{Direction, Polled, Received};
 use crate::network::Answer;
 use crate::path::Place;
 use crate::spec::{ChannelId, LinkId};
@@ -46,7 +46,7 @@ impl World {
         while let Some((packet, direction)) = self.hosts.processors.take(self.cx.engine.now, id) {
             match direction {
                 Direction::Up => {
-                    let received = self.hosts.receive(&mut self.cx, &mut self.network.pool, packet);
+                    let received = self.hosts.receive_late(&mut self.cx, &mut self.network.pool, packet);
                     self.after_receiving(received);
                 }
                 Direction::Down => {
@@ -80,10 +80,8 @@ impl World {
 
     #[inline]
     fn forward_over(&mut self, link: LinkId, packet: PacketId, place: Place, size: u16) {
-        let before = self.network.answers.len();
-        self.network.forward(&mut self.cx, link, packet, place, size);
-        if self.network.answers.len() > before {
-            self.carry(before);
+        if let Some(first) = self.network.forward(&mut self.cx, link, packet, place, size) {
+            self.carry(first);
         }
     }
 
@@ -138,10 +136,14 @@ impl World {
 
     /// Delivers what an interface holds.
     fn poll(&mut self, interface: InterfaceId) {
-        let mut next = self.hosts.poll(&mut self.cx, interface);
-        while let Some(flow) = next {
-            self.transmit(flow);
-            next = self.hosts.deliver_next(&mut self.cx);
+        match self.hosts.poll(&mut self.cx, interface) {
+            Polled::Nothing => {}
+            Polled::One(flow) => self.transmit(flow),
+            Polled::Several => {
+                while let Some(flow) = self.hosts.deliver_next(&mut self.cx) {
+                    self.transmit(flow);
+                }
+            }
         }
     }
 
