@@ -78,13 +78,20 @@ impl Network {
             self.answer_rarely(cx, channel);
         }
         let out = &mut self.air.out;
-        // Packets of an A-MPDU have waited long: their places are loaded for all at a time, so that
-        // the loads overlap.
-        for (_, packet) in &out.delivered {
-            std::hint::black_box(self.place_of[packet.0 as usize].0);
+        if !out.delivered.is_empty() {
+            debug_assert!(self.received.is_empty(), "one list at a time");
+            std::mem::swap(&mut out.delivered, &mut self.received);
+            // Packets of an A-MPDU have waited long: their places are loaded for all at a time, so
+            // that the loads overlap.
+            for (_, packet) in &self.received {
+                std::hint::black_box(self.place_of[packet.0 as usize].0);
+            }
+            self.answers.push(Answer::Received);
         }
-        self.answers.extend(out.delivered.drain(..).map(|(_, packet)| Answer::Received(packet)));
-        self.answers.extend(out.released.drain(..).map(Answer::Released));
+        for &released in &out.released {
+            self.answers.push(Answer::Released(released));
+        }
+        out.released.clear();
     }
 
     /// Answers for packets that were dropped, handed back or heard.

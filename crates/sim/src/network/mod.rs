@@ -19,7 +19,7 @@ mod waiting;
 use airtcp_core::packet::{FlowId, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::units::Time;
-use airtcp_core::wifi::{Ac, PairId, Released};
+use airtcp_core::wifi::{Ac, AirLinkId, PairId, Released};
 
 pub use waiting::{Waiting, WaitsIn};
 
@@ -52,6 +52,9 @@ pub(crate) struct Network {
     entering: FlowId,
     /// Answers that the world has not dealt with yet.
     pub answers: Vec<Answer>,
+    /// Packets of [`Answer::Received`], with their links. Channels put them out at their own
+    /// deadlines and at handovers alone, so there is one list of them at a time.
+    received: Vec<(AirLinkId, PacketId)>,
     /// Borders, if the world is one of several partitions.
     borders: Option<Box<Borders>>,
     /// Links that are fused in the whole and not here, where it is divided.
@@ -74,8 +77,9 @@ pub(crate) struct FlowPath {
 /// An event of the network that concerns hosts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
-    /// A packet has come through the air to the far end of its link.
-    Received(PacketId),
+    /// Packets have come through the air to the far ends of their links: those in
+    /// [`Network::received`].
+    Received,
     /// A packet was dropped at a queue or with a radio; links and books have counted it. `is_own`:
     /// the packet that came last to a queue was of the same flow.
     Dropped { packet: PacketId, link: LinkId, reason: DropReason, is_own: bool },
@@ -121,6 +125,7 @@ impl Network {
             drops: Drops::default(),
             entering: FlowId(u32::MAX),
             answers: Vec::new(),
+            received: Vec::new(),
             borders,
             unfused,
         };
@@ -168,10 +173,16 @@ impl Network {
         self.place_of[packet.0 as usize] = (place, now);
     }
 
-    /// Place that a packet has reached through the air, and its size.
+    /// The `i`-th packet that has come through the air, the place that it has reached, and its size.
     #[inline]
-    pub(crate) fn beyond_air(&self, packet: PacketId) -> (Place, u16) {
-        (self.place_of(packet).next(), self.pool[packet].size)
+    pub(crate) fn received(&self, i: usize) -> Option<(PacketId, Place, u16)> {
+        let &(_, packet) = self.received.get(i)?;
+        Some((packet, self.place_of(packet).next(), self.pool[packet].size))
+    }
+
+    /// All packets of [`Answer::Received`] have gone on.
+    pub(crate) fn forget_received(&mut self) {
+        self.received.clear();
     }
 
     /// True if all that is on paths needs loading ahead of time.

@@ -90,13 +90,11 @@ impl World {
     #[inline(never)]
     pub(super) fn carry(&mut self, from: usize) {
         let mut next = from;
-        while let Some(&answer) = self.network.answers.get(next) {
+        while next < self.network.answers.len() {
+            let answer = self.network.answers[next];
             next += 1;
             match answer {
-                Answer::Received(packet) => {
-                    let (place, size) = self.network.beyond_air(packet);
-                    self.enter(packet, place, size);
-                }
+                Answer::Received => self.carry_received(),
                 Answer::Dropped { packet, link, reason, is_own } => {
                     let packet = self.network.pool.remove(packet);
                     self.hosts.on_dropped(&packet, link, reason, is_own);
@@ -113,6 +111,16 @@ impl World {
             }
         }
         self.network.answers.truncate(from);
+    }
+
+    /// Gives packets that have come through the air to hosts, or to the network again.
+    fn carry_received(&mut self) {
+        let mut i = 0;
+        while let Some((packet, place, size)) = self.network.received(i) {
+            self.enter(packet, place, size);
+            i += 1;
+        }
+        self.network.forget_received();
     }
 
     /// Gives a packet at the end of its path to its host.
