@@ -272,7 +272,7 @@ def rows(old: pathlib.Path, new: pathlib.Path, work: pathlib.Path, only: list[st
         path = file("run_10000", wired(flows, seconds))
 
         def one_core(tree: pathlib.Path) -> list[str]:
-            has_parts = (tree / "crates/sim/src/world/parts.rs").exists()
+            has_parts = any((tree / "crates/sim/src" / name).exists() for name in ("worlds.rs", "world/parts.rs"))
             return [*command(tree, path), *(["--threads", "1"] if has_parts else [])]
 
         compare("run_10000", one_core(old), one_core(new), repeat, None)

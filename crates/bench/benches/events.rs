@@ -2,13 +2,13 @@
 //! delay later. `cargo bench -p airtcp-bench --bench events`.
 //!
 //! - One deadline per component: the tree of `timeline` against a 4-ary heap and a radix heap.
-//! - Packets in flight: `wires`, by its lanes and by its calendar alone, against a 4-ary heap.
+//! - Packets in flight: `packets_in_flight`, by its FIFOs and by its calendar alone, against a 4-ary heap.
 //!
 //! Medians on a shared two-core virtual machine (AMD EPYC, family 26), ns per step:
 //!
 //! | deadlines | 35 | 1 000 | 10 000 | 40 000 | in flight | 1 500 | 30 000 | 500 000 |
 //! |---|---|---|---|---|---|---|---|---|
-//! | winner tree | 28 | 46 | 62 | 71 | lanes | 12 | 11 | 17 |
+//! | winner tree | 28 | 46 | 62 | 71 | FIFOs | 12 | 11 | 17 |
 //! | 4-ary heap | 27 | 63 | 85 | 99 | calendar | 14 | 15 | 34 |
 //! | radix heap | 43 | 32 | 31 | 33 | 4-ary heap | 63 | 93 | 80 |
 //!
@@ -23,9 +23,9 @@
 use airtcp_core::packet::PacketId;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::units::{Span, Time};
+use airtcp_sim::engine::packets_in_flight::{DelayFifo, InFlight, PacketsInFlight};
+use airtcp_sim::engine::timeline::{Component, Timeline};
 use airtcp_sim::path::{Next, Place};
-use airtcp_sim::timeline::{Component, Timeline};
-use airtcp_sim::wires::{InFlight, Lane, Wires};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use rand::RngExt;
@@ -183,10 +183,10 @@ fn hop(i: usize) -> (u64, usize) {
 mod in_flight {
     use super::*;
 
-    fn wires(bencher: Bencher, n: usize, with_lanes: bool) {
-        let mut wires = Wires::new(3);
-        let insert = |wires: &mut Wires, now: Time, i: usize| {
-            let (delay, lane) = hop(i);
+    fn in_flight(bencher: Bencher, n: usize, with_fifos: bool) {
+        let mut in_flight = PacketsInFlight::new(3);
+        let insert = |in_flight: &mut PacketsInFlight, now: Time, i: usize| {
+            let (delay, fifo) = hop(i);
             let entry = InFlight {
                 time: now + Span::from_ns(delay),
                 packet: PacketId(i as u32),
@@ -195,39 +195,39 @@ mod in_flight {
                 depth: 0,
                 flight_ns: 0,
             };
-            wires.insert(entry, if with_lanes { Lane::new(lane) } else { Lane::NONE });
+            in_flight.insert(entry, if with_fifos { DelayFifo::new(fifo) } else { DelayFifo::NONE });
         };
         // Evenly spaced in time, as behind a busy line.
         let gap = 100_000_000 / n as u64;
         (0..n).for_each(|i| {
             let (time, next) = (Time::from_ns(i as u64 * gap), Next::reaches(Place::new(i as u32)));
             let entry = InFlight { time, packet: PacketId(i as u32), next, size: 1500, depth: 0, flight_ns: 0 };
-            wires.insert(entry, Lane::NONE);
+            in_flight.insert(entry, DelayFifo::NONE);
         });
         bencher.counter(ItemsCount::new(STEPS)).bench_local(|| {
             for _ in 0..STEPS {
-                let entry = wires.pop();
-                insert(&mut wires, entry.time, entry.next.place().index() + 1);
+                let entry = in_flight.pop();
+                insert(&mut in_flight, entry.time, entry.next.place().index() + 1);
             }
-            black_box(wires.head_time())
+            black_box(in_flight.head_time())
         });
     }
 
     #[divan::bench(args = IN_FLIGHT)]
-    fn lanes(bencher: Bencher, n: usize) {
-        wires(bencher, n, true);
+    fn fifos(bencher: Bencher, n: usize) {
+        in_flight(bencher, n, true);
     }
 
     #[divan::bench(args = IN_FLIGHT)]
     fn calendar(bencher: Bencher, n: usize) {
-        wires(bencher, n, false);
+        in_flight(bencher, n, false);
     }
 
     #[divan::bench(args = IN_FLIGHT)]
     fn four_ary_heap(bencher: Bencher, n: usize) {
         let mut heap = FourAryHeap::default();
         let gap = 100_000_000 / n as u64;
-        // (time, order, packet, place): as large as an entry of `wires`.
+        // (time, order, packet, place): as large as an entry of `packets_in_flight`.
         (0..n).for_each(|i| heap.push((i as u64 * gap, i as u64, i as u32, i as u32)));
         let mut order = n as u64;
         bencher.counter(ItemsCount::new(STEPS)).bench_local(|| {

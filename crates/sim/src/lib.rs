@@ -1,6 +1,7 @@
 //! Worlds in virtual time: topology, links, traffic, scenario files and what a run records.
 //!
-//! [`document`] reads files with the place of everything; [`scenario`] turns a file into a [`spec::RunSpec`]; [`world`] runs that; [`record`] holds what came out.
+//! [`document`] reads files with the place of everything; [`scenario`] turns a file into a
+//! [`spec::RunSpec`]; [`world`] runs that; [`record`] holds what came out.
 
 // Tests may compare with the platform's logarithms, and cast numbers that they know.
 #![cfg_attr(
@@ -16,23 +17,23 @@
     )
 )]
 
-mod air;
+mod books;
 pub mod capture;
+mod context;
 pub mod document;
+pub mod engine;
 pub mod error;
-mod link;
+mod hosts;
+mod network;
 pub mod path;
-pub mod rate_trace;
-pub mod record;
-mod ring;
-pub mod route;
 pub mod scenario;
 pub mod spec;
-pub mod summary;
-pub mod timeline;
 pub mod traffic;
-pub mod wires;
 pub mod world;
+mod worlds;
+
+pub use books::{record, summary};
+pub use network::{rate_trace, route};
 
 /// Every axis of a scenario that has a registry: those of [`airtcp_core`], then kinds of traffic.
 pub fn axes() -> impl Iterator<Item = &'static airtcp_core::policy::Axis> {

@@ -1,11 +1,14 @@
 //! Places on paths, and what stands there.
 //!
-//! The paths of all flows lie one after the other in one list of [`Hop`]s ([`crate::route::Routes::hops`]); a packet knows its
-//! [`Place`] in it. These types own the bits in which an end, a fused link and a loss are noted.
+//! The paths of all flows lie one after the other in one list of [`Hop`]s
+//! ([`crate::network::route::Routes::hops`]); a packet knows its [`Place`] in it. These types own
+//! the bits in which an end, a fused link and a loss are noted.
+
+use airtcp_core::packet::FlowId;
 
 use crate::spec::LinkId;
 
-/// A place on a path: an index into [`crate::route::Routes::hops`].
+/// A place on a path: an index into [`crate::network::route::Routes::hops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Place(u32);
 
@@ -35,17 +38,31 @@ impl Place {
     }
 }
 
-/// What stands at a place: a link, or the end of the path.
+/// The paths of a flow with roaming ends.
+#[derive(Debug, Clone)]
+pub struct Variants {
+    /// Flow that takes one of them at a time.
+    pub flow: FlowId,
+    /// Ends, as indices into [`crate::spec::RunSpec::roaming`]; `None`: does not roam.
+    pub ends: [Option<u32>; 2],
+    /// By association of `from`, then of `to`: places where its paths begin, forward and reverse.
+    pub start: Vec<Vec<[Place; 2]>>,
+}
+
+/// Hop at a place: a link, or the end of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hop(u32);
 
 impl Hop {
-    /// Marks what a packet that is put in flight is looked at for, with one of the next two marks or both.
+    /// Marks hops that a packet which is put in flight is looked at for, with one of the next two
+    /// marks or both.
     const MARKED: u32 = 1 << 31;
-    /// Marks a link that is fused with the one before it on every path (see [`crate::link`]).
+    /// Marks a link that is fused with the one before it on every path (see
+    /// [`crate::network::link`]).
     const FUSED: u32 = 1 << 30;
-    /// Marks what leads across a border: a place that another part or region of the world has than the place before it. Where a fused
-    /// link leads there, it has the mark, as packets do not stop before its end.
+    /// Marks what leads across a border: a place that another part of the world has than the place
+    /// before it. Where a fused link leads there, it has the mark, as packets do not stop before
+    /// its end.
     const ACROSS: u32 = 1 << 29;
     const MARKS: u32 = Hop::MARKED | Hop::FUSED | Hop::ACROSS;
     /// The end of a path. Links with such an id there cannot be.
@@ -99,7 +116,7 @@ impl Hop {
     }
 }
 
-/// What is next for a packet in flight: it reaches a place, or is lost on the line before it.
+/// Next event of a packet in flight: it reaches a place, or is lost on the line before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Next(u32);
 

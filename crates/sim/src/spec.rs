@@ -15,7 +15,7 @@ use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
 use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RadioId, RoamRule, StationQueue};
 
-use crate::rate_trace::RateTrace;
+use crate::network::rate_trace::RateTrace;
 pub use crate::traffic::{TcpApp, Traffic};
 
 /// Index into [`RunSpec::nodes`].

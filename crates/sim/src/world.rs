@@ -1,298 +1,66 @@
-//! A [`World`] runs a [`RunSpec`] in virtual time.
+//! A [`World`] runs a [`RunSpec`] in virtual time. It owns four rooms, takes the next event from
+//! the [engine](crate::engine), gives it to the network or to the hosts, and carries answers from
+//! one to the other. The books hear of it all.
 //!
-//! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals come before deadlines
-//! of the same instant; among themselves, the packet that came to its link last is first, and then the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
-//! departures, in the order of the scenario; then the wireless channels; then the interfaces of hosts and their processors; then each flow's source and destination; the
-//! sampler sees what all others have done, but for hosts that roam, whose decisions come last. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
+//! Order of events, stated once: time, then component. Packets in flight on all links are the first
+//! component, so arrivals come before deadlines of the same instant. Among themselves, the packet
+//! that came to its link last is first, and then the order is that of their paths: by destination
+//! router, then by flow, forward before reverse. Then come links that need departures, in the order
+//! of the scenario; then the wireless channels; then the interfaces of hosts and their processors;
+//! then each flow's source and destination. The sampler sees what all others have done, but for
+//! hosts that roam, whose decisions come last. A coin decides between a departure from a queue and
+//! an arrival at it in the same instant (see the network's links).
 //!
-//! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires early, the leaf moves on and
-//! nothing else happens, so a timer that every ACK pushes back costs nothing.
+//! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never
+//! later. When it fires early, the leaf moves on and nothing else happens, so a timer that every
+//! ACK pushes back costs nothing.
 
-mod air;
 mod audit;
+mod batches;
 mod bounds;
-mod components;
+mod build;
+mod carry;
 mod external;
-mod interfaces;
 mod join;
-mod ledger;
-mod lots;
-mod parts;
-mod paths;
-mod plan;
-mod processors;
-mod queues;
-mod regions;
+mod partition;
 mod results;
 mod roaming;
-mod sampler;
-mod waiting;
 
 use std::sync::Arc;
 
-use airtcp_core::convert::{count, low64};
-use airtcp_core::packet::{FlowId, Packet, PacketId, Pool};
-use airtcp_core::queue::{DropReason, Drops};
-use airtcp_core::receive::Merged;
-use airtcp_core::tcp::{LocalDrops, Outputs, Tsq};
+use airtcp_core::convert::low64;
 use airtcp_core::units::{Span, Time};
-use airtcp_core::wifi::Released;
 
-pub use audit::Finding;
 pub use bounds::Outgrown;
 pub use external::{Egress, NotInjected};
-pub use ledger::{Count, Ledger};
-pub use parts::{Steps, Threads, Worlds};
-pub use regions::Turns;
-pub use waiting::{Waiting, WaitsIn};
 
-use crate::air::Air;
-use crate::capture::{CaptureSink, Captured};
-use crate::error::BuildError;
-use crate::link::{Accepted, LinkTotals, Links, QueueId, Until, flight_ns};
-use crate::path::{Hop, Next, Place};
-use crate::record::{Log, Moment, PpduRow, Table};
-use crate::route::Routes;
-use crate::spec::{ChannelId, LinkId, NodeId, RunSpec, Traffic};
-use crate::summary::Summary;
-use crate::timeline::{Component, Timeline};
-use crate::traffic::{AnyEnds, Context, Flow, Told};
-use crate::wires::{InFlight, Lane, Wires};
-use audit::Audit;
-use components::{Components, Whose};
-use external::Externals;
-use interfaces::Interfaces;
-use parts::Part;
-use processors::{Processors, Way};
-use regions::{Division, Regions, in_flight};
-use results::Totals;
-use roaming::Roamers;
-use sampler::Sampler;
+pub use crate::books::results::RunOutput;
+pub use crate::books::{Count, Finding, Ledger};
+pub use crate::network::{Waiting, WaitsIn};
+pub use crate::worlds::{Steps, Threads, Worlds};
 
-/// Links beyond which a world counts as large.
-const LARGE: usize = 1024;
-
-/// Captured packets are handed over in lots of this size.
-const CAPTURE_LOT: usize = 1024;
+use crate::books::record::Moment;
+use crate::capture::CaptureSink;
+use crate::context::Cx;
+use crate::engine::ComponentKind;
+use crate::engine::timeline::Component;
+use crate::hosts::Hosts;
+use crate::network::Network;
+use crate::spec::RunSpec;
 
 /// A network, its traffic and everything in flight.
 pub struct World {
     spec: Arc<RunSpec>,
-    now: Time,
-    wires: Wires,
-    timeline: Timeline,
-    hops: Vec<Hop>,
-    links: Links,
-    air: Air,
-    components: Components,
-    interfaces: Interfaces,
-    processors: Processors,
-    external: Externals,
-    flows: Vec<Flow>,
-    pool: Pool,
-    /// By packet: its place on its path, and when it came there, while it waits in a queue or is in the air.
-    place_of: Vec<(Place, Time)>,
-    out: Outputs,
-    drops: Drops,
-    /// What hosts no longer hold of their flows, to be told.
-    released: Vec<Released>,
-    /// What the first queues of senders' hosts had no room for.
-    refused: Vec<Packet>,
-    /// Flows whose hosts' first queue dropped a packet and has not said which.
-    congested: Vec<FlowId>,
-    /// Whose packet came last to a queue with a discipline of its own.
-    entering: FlowId,
-    log: Log,
-    captured: Vec<Captured>,
-    sampler: Sampler,
-    roamers: Roamers,
-    warm: Option<Totals>,
-    ledger: Ledger,
-    audit: Option<Box<Audit>>,
-    /// If it is one of several parts of a world.
-    part: Option<Box<Part>>,
-    /// If it can run in turns. While it does, what is in flight and due is with them, but for the one whose turn it is.
-    regions: Option<Box<Regions>>,
-    /// Links that are fused in the whole and not here, where it is divided.
-    unfused: Vec<LinkId>,
-    events: u64,
-    /// What comes before this is processed now.
-    limit: Time,
-    /// By tests: what simulated ends have sent.
-    #[cfg(test)]
-    sent: Option<Vec<(Time, Packet)>>,
-    /// Its state does not fit into a processor's second-level cache.
-    is_large: bool,
-    /// Rows carry the moments of their events: it is a part, or in turns. Rows of a whole come in order.
-    notes_moments: bool,
-}
-
-/// What a run leaves behind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunOutput {
-    /// Everything that was recorded.
-    pub tables: Vec<Table>,
-    /// The figures at a glance.
-    pub summary: Summary,
-    /// Events processed: arrivals and deadlines.
-    pub events: u64,
-    /// Packets that reached their flow's destination; those that reached its source (ACKs, echo replies) not counted.
-    pub packets_delivered: u64,
-}
-
-impl RunOutput {
-    /// A table by name.
-    pub fn table(&self, name: &str) -> Option<&Table> {
-        self.tables.iter().find(|t| t.name == name)
-    }
+    /// Engine and books.
+    cx: Cx,
+    network: Network,
+    hosts: Hosts,
 }
 
 impl World {
-    /// A world at its beginning.
-    pub fn build(spec: &RunSpec) -> Result<World, BuildError> {
-        World::build_shared(&Arc::new(spec.clone()))
-    }
-
-    /// As [`Self::build`], without a copy of what may be large.
-    pub fn build_shared(spec: &Arc<RunSpec>) -> Result<World, BuildError> {
-        let routes = World::paths(spec)?;
-        let mut world = World::assemble(spec, routes, None, None)?;
-        world.associate_first();
-        if cfg!(debug_assertions) {
-            world.audit();
-        }
-        Ok(world)
-    }
-
-    /// A world, or of one in parts the part that is named. It can run in turns if it is divided into regions.
-    fn assemble(
-        spec: &Arc<RunSpec>,
-        mut routes: Routes,
-        part: Option<Box<Part>>,
-        division: Option<&Arc<Division>>,
-    ) -> Result<World, BuildError> {
-        let record = &spec.record;
-        let home = part.as_ref().map(|part| part.home());
-        let is_here = |node: NodeId| home.as_ref().is_none_or(|home| home.has(node));
-        let has_link = |link: LinkId| home.as_ref().is_none_or(|home| home.has_link(link));
-        let mut flows = Vec::with_capacity(spec.flows.len());
-        for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
-            let first = routes.hops[path_start[0].index()];
-            let below = air::below(spec, first);
-            let hears =
-                matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.local_drops == LocalDrops::Unsent);
-            let recorded = record.retransmissions.binary_search(&FlowId(count(i))).is_ok();
-            let ctx = Context { flow: FlowId(count(i)), spec: flow, seed: spec.seed };
-            let ends = match is_here(flow.from) || is_here(flow.to) {
-                true => AnyEnds::new(&ctx, &spec.flows[..i], below, recorded)?,
-                false => AnyEnds::elsewhere(),
-            };
-            flows.push(Flow {
-                ends,
-                path_start,
-                dropped_at_queues: 0,
-                lost_on_lines: 0,
-                ac: flow.ac,
-                first_queue: if hears && spec.nodes[flow.from.index()].packet_time.is_zero() {
-                    air::first_queue(spec, first)
-                } else {
-                    None
-                },
-                reports_release: below.is_some()
-                    && matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off),
-            });
-        }
-        let mut links = Links::new(spec, typical_packet(spec), &record.capture, &record.drops);
-        links.fuse(&spec.links, &mut routes.hops);
-        let plan = part.as_ref().map(|part| part.plan());
-        let of_place = plan.as_ref().map(|plan| &plan.of_place);
-        let unfused = of_place.map(|of| plan::unfuse(of, &mut links, &mut routes.hops)).unwrap_or_default();
-        let lanes = links.assign_lanes(&spec.links, &routes.hops);
-        let air = Air::new(spec);
-        let roamers = Roamers::new(spec, &routes, &air);
-        let interfaces = Interfaces::new(spec);
-        let processors = Processors::new(spec);
-        let components = Components::new(
-            links.queued.len(),
-            air.channels.len(),
-            interfaces.all.len(),
-            processors.all.len(),
-            flows.len(),
-            roamers.count(),
-        );
-        let mut timeline = Timeline::new(components.count(), components.brief());
-        for (q, queued) in (0..).map(QueueId).zip(&links.queued) {
-            if has_link(queued.link) {
-                timeline.set(components.queue(q), queued.deadline(Time::NEVER));
-            }
-        }
-        for (id, flow) in (0..).map(FlowId).zip(&flows) {
-            let (from, to) = (spec.flows[id.0 as usize].from, spec.flows[id.0 as usize].to);
-            if is_here(from) {
-                timeline.set(components.source(id), flow.ends.deadline());
-            }
-            if is_here(to) {
-                timeline.set(components.destination(id), flow.ends.destination_deadline());
-            }
-        }
-        let mut sampler = Sampler::new(spec);
-        sampler.keep(|flow| is_here(spec.flows[flow.0 as usize].from), has_link);
-        timeline.set(components.sampler(), sampler.next());
-        if let Some(of_place) = of_place {
-            for place in plan::borders(of_place, &routes.hops) {
-                routes.hops[place] = routes.hops[place].across();
-            }
-        }
-        let regions = division.map(|division| {
-            let number = part.as_ref().map_or(0, |part| part.number());
-            let made_of = (&links, &interfaces, &processors);
-            Regions::new(division, number, spec, &components, lanes, &routes.hops, made_of)
-        });
-        let mut log = Log::default();
-        log.order = (part.is_some() || regions.is_some()).then(Box::default);
-        Ok(World {
-            spec: Arc::clone(spec),
-            now: Time::ZERO,
-            wires: Wires::new(lanes),
-            timeline,
-            hops: routes.hops,
-            is_large: links.lines.len() > LARGE,
-            notes_moments: part.is_some(),
-            links,
-            air,
-            components,
-            interfaces,
-            processors,
-            external: Externals::new(spec),
-            flows,
-            pool: Pool::default(),
-            place_of: Vec::new(),
-            out: Outputs::default(),
-            drops: Drops::default(),
-            released: Vec::new(),
-            refused: Vec::new(),
-            congested: Vec::new(),
-            entering: FlowId(u32::MAX),
-            log,
-            captured: Vec::new(),
-            sampler,
-            roamers,
-            warm: None,
-            ledger: Ledger::default(),
-            audit: None,
-            part,
-            regions,
-            unfused,
-            events: 0,
-            limit: Time::ZERO,
-            #[cfg(test)]
-            sent: None,
-        })
-    }
-
     /// The virtual time.
     pub fn now(&self) -> Time {
-        self.now
+        self.cx.engine.now
     }
 
     /// The end of the run that the scenario asks for.
@@ -300,11 +68,17 @@ impl World {
         Time::ZERO + self.spec.duration
     }
 
-    /// Everything that happens up to and including `time`. A [`Finding`] of the audit ends it where it is.
+    /// To the end of the run.
+    pub fn run(&mut self, sink: &mut dyn CaptureSink) {
+        self.run_until(self.end(), sink);
+    }
+
+    /// Everything that happens up to and including `time`. A [`Finding`] of the audit ends it where
+    /// it is.
     pub fn run_until(&mut self, time: Time, sink: &mut dyn CaptureSink) {
         // Nothing may happen at the very end of time, where what is idle stands.
         let time = time.min(Time::NEVER - Span::from_ns(1));
-        while let Some(due) = self.next_audit().filter(|&due| due <= time) {
+        while let Some(due) = self.cx.books.next_audit().filter(|&due| due <= time) {
             self.advance(due, sink);
             self.check();
             if self.finding().is_some() {
@@ -315,478 +89,131 @@ impl World {
     }
 
     fn advance(&mut self, time: Time, sink: &mut dyn CaptureSink) {
-        let warmup = Time::ZERO + self.spec.warmup;
-        if self.warm.is_none() && warmup <= time {
-            self.run_before(warmup, sink);
+        if self.cx.books.awaits_warmup(&self.spec, time) {
+            self.run_before(Time::ZERO + self.spec.warmup, sink);
             self.begin_summary();
         }
         self.run_before(time + Span::from_ns(1), sink);
-        self.now = self.now.max(time);
-        self.hand_over(sink);
+        self.cx.engine.now = self.cx.engine.now.max(time);
+        self.flush(sink);
     }
 
-    /// To the end of the run.
-    pub fn run(&mut self, sink: &mut dyn CaptureSink) {
-        self.run_until(self.end(), sink);
-    }
-
+    /// Processes everything that is in flight and due, before `limit`.
     fn run_before(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
-        if self.regions.is_some() {
-            self.run_divided(limit, sink);
-        } else {
-            self.run_events(limit, sink);
-        }
-    }
-
-    /// What is in flight and due here, before `limit`.
-    fn run_events(&mut self, limit: Time, sink: &mut dyn CaptureSink) {
-        self.limit = limit;
+        self.cx.engine.limit = limit;
         loop {
-            let arrival = self.wires.head_time();
-            let (deadline, component) = self.timeline.next();
+            let arrival = self.cx.engine.in_flight.head_time();
+            let (deadline, component) = self.cx.engine.timeline.next();
             if arrival <= deadline {
                 if arrival >= limit {
                     break;
                 }
-                self.now = arrival;
-                self.links.before_departures = true;
-                if self.is_large {
-                    self.touch();
-                }
-                let entry = self.wires.pop();
-                if self.notes_moments {
-                    self.log.reach(Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
-                }
-                if entry.depth > 0 {
-                    self.count_wait(&{ entry }); // a copy: the frequent ones stay in registers
-                }
-                if entry.next.is_lost() {
-                    self.lose(entry.packet, entry.next.place());
-                } else {
-                    self.enter(entry.packet, entry.next.place(), entry.size);
-                }
+                self.on_arrival(arrival);
             } else {
                 if deadline >= limit {
                     break;
                 }
-                self.links.before_departures = false;
+                self.network.links.before_departures = false;
                 self.reach(deadline, component);
                 self.on_deadline(component);
             }
-            self.tell_hosts();
-            self.events += 1;
-            if self.has_lot() {
-                self.hand_over(sink);
+            self.notify();
+            self.cx.engine.events += 1;
+            if self.has_batch() {
+                self.flush(sink);
             }
         }
     }
 
-    /// It is time for the deadline of a component.
+    /// The next packet in flight comes to the far end of its link.
+    #[inline(always)]
+    fn on_arrival(&mut self, time: Time) {
+        self.cx.engine.now = time;
+        self.network.links.before_departures = true;
+        if self.network.is_large() {
+            self.touch();
+        }
+        let entry = self.cx.engine.in_flight.pop();
+        self.cx.books.reach(|| Moment { time, is_deadline: false, rank: low64(entry.key()) });
+        if entry.depth > 0 {
+            self.network.count_wait(&{ entry }); // a copy: the frequent ones stay in registers
+        }
+        if entry.next.is_lost() {
+            self.network.lose(&mut self.cx, entry.packet, entry.next.place());
+            self.carry(0);
+        } else {
+            self.enter(entry.packet, entry.next.place(), entry.size);
+        }
+    }
+
+    /// Comes to the deadline of a component.
     #[inline]
     fn reach(&mut self, deadline: Time, component: Component) {
-        self.now = deadline;
-        if self.notes_moments {
-            let rank = u64::from(self.components.whole(component));
-            self.log.reach(Moment { time: deadline, is_deadline: true, rank });
-        }
-    }
-
-    /// Enough has been captured to be handed over.
-    #[inline]
-    fn has_lot(&self) -> bool {
-        self.captured.len() >= CAPTURE_LOT || self.air.hand_over_due
-    }
-
-    /// What an event means for the hosts of senders.
-    #[inline]
-    fn tell_hosts(&mut self) {
-        if !self.refused.is_empty() || !self.congested.is_empty() {
-            self.tell_refused();
-        }
-        if !self.released.is_empty() {
-            self.tell_released();
-        }
-    }
-
-    /// Loads what packets that arrive soon will need, several at a time so that the loads overlap: in a large world every
-    /// link, packet and flow would otherwise be waited for. What is found by what is loaded now is loaded a lot of packets later.
-    #[inline]
-    fn touch(&self) {
-        let Some([next, soon]) = self.wires.look_ahead() else { return };
-        for entry in next {
-            if self.hops[entry.next.place().index()].is_end() {
-                self.touch_ends(&self.pool[entry.packet]);
-            }
-        }
-        for entry in soon {
-            let hop = self.hops[entry.next.place().index()];
-            if hop.is_end() {
-                std::hint::black_box(self.pool[entry.packet].flow);
-                continue;
-            }
-            self.links.touch(hop.link());
-            if let Some(after) = self.hops.get(entry.next.place().next().index()).filter(|hop| hop.is_fused()) {
-                self.links.touch(after.link());
-            }
-        }
-    }
-
-    /// For a packet that reaches an end of its flow, which may answer.
-    #[inline]
-    fn touch_ends(&self, packet: &Packet) {
-        let Some(flow) = self.flows.get(packet.flow.0 as usize) else { return };
-        let is_reverse = packet.is_reverse();
-        flow.ends.touch(is_reverse);
-        if let Some(answer) = self.hops.get(flow.path_start[usize::from(!is_reverse)].index()) {
-            self.links.touch(answer.link());
-        }
-        let component =
-            if is_reverse { self.components.source(packet.flow) } else { self.components.destination(packet.flow) };
-        std::hint::black_box(self.timeline.get(component));
-        self.touch_interface(packet.flow.0, is_reverse);
-    }
-
-    #[cold]
-    fn count_wait(&mut self, entry: &InFlight) {
-        self.links.count_wait(self.hops[entry.next.place().before().index()].link(), entry);
-    }
-
-    fn hand_over(&mut self, sink: &mut dyn CaptureSink) {
-        let recorded = &mut self.air.recorded;
-        for (c, channel) in (0..).map(ChannelId).zip(&mut self.air.channels) {
-            for ppdu in channel.ppdus().drain(..) {
-                let link = self.air.world_link[c.index()][ppdu.link.index()];
-                self.log.ppdus.push(PpduRow::new(link, &ppdu));
-            }
-            recorded.extend(channel.frames().drain(..).map(|frame| (c, frame)));
-        }
-        // Those of one channel are in order already.
-        recorded.sort_by_key(|(_, frame)| frame.time);
-        let mut frames = recorded.drain(..).peekable();
-        for captured in self.captured.drain(..) {
-            while let Some((channel, frame)) = frames.next_if(|(_, f)| f.time <= captured.time) {
-                sink.frame(channel, &frame);
-            }
-            sink.packet(&captured);
-        }
-        frames.for_each(|(channel, frame)| sink.frame(channel, &frame));
-        self.air.hand_over_due = false;
-    }
-
-    /// A packet is at `place` on its path: before a link, or at its end.
-    #[inline]
-    fn enter(&mut self, packet: PacketId, place: Place, size: u16) {
-        let hop = self.hops[place.index()];
-        if hop.is_end() {
-            self.deliver(packet);
-        } else {
-            self.forward(hop.link(), packet, place, size);
-        }
-    }
-
-    /// A packet is before `link`, at `place` on its path.
-    #[inline]
-    fn forward(&mut self, link: LinkId, packet: PacketId, place: Place, size: u16) {
-        match self.links.accept(self.now, link, size) {
-            Accepted::Arrives { time, lane } => self.put_in_flight(self.now, time, packet, place.next(), size, lane),
-            Accepted::Queued => self.enter_queue(link, packet, place, size),
-            Accepted::Air => self.enter_air(link, packet, place),
-            Accepted::HeldBack { time } => self.hold_back(self.now, time, packet, place.next(), size),
-            Accepted::Lost(time) => self.lose_at(self.now, time, packet, place.next(), size),
-            Accepted::Dropped => self.discard(link, packet, DropReason::Overflow),
-        }
-    }
-
-    /// A packet that came to a link at `from` reaches the link's far end, at `place` on its path, at `time`.
-    #[inline(always)]
-    fn put_in_flight(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, lane: Lane) {
-        let hop = self.hops[place.index()];
-        if hop.is_marked() {
-            if hop.is_across() {
-                return self.put_across(from, time, packet, place, size, lane);
-            }
-            let (entry, lane) = self.links.pass(time, hop.link(), packet, place.next(), size);
-            self.wires.insert(entry, lane);
-        } else {
-            let flight_ns = flight_ns(from, time);
-            self.wires.insert(InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns }, lane);
-        }
-    }
-
-    /// As [`Self::put_in_flight`], of a packet that others overtake; the next link is not fused with this one. Its flight counts a
-    /// nanosecond more than it is, so that it does not tie with one that came to the link together with it and was not held.
-    #[cold]
-    fn hold_back(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16) {
-        let flight_ns = flight_ns(from, time).saturating_add(1);
-        let entry = InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns };
-        if self.hops[place.index()].is_across() {
-            return self.send_across(entry, Lane::NONE);
-        }
-        self.wires.insert(entry, Lane::NONE);
-    }
-
-    /// A packet on its way to `place`, that came to a link at `from`, is lost at the end of its transmission, at `time`.
-    #[cold]
-    fn lose_at(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16) {
-        let next = Next::lost_before(place);
-        let entry = InFlight { time, packet, next, size, depth: 0, flight_ns: flight_ns(from, time) };
-        self.wires.insert(entry, Lane::NONE);
-    }
-
-    #[inline(never)]
-    fn deliver(&mut self, id: PacketId) {
-        let packet = &self.pool[id];
-        if packet.is_external() {
-            return self.hold_for_egress(id);
-        }
-        match self.processors.of(packet.flow.0, packet.is_reverse()) {
-            Some(processor) => self.enter_processor(processor, id, Way::Up),
-            None => self.take_up(id),
-        }
-    }
-
-    /// A packet is with the host at the end of its path, and the host has the time for it.
-    #[inline]
-    fn take_up(&mut self, id: PacketId) {
-        let packet = &self.pool[id];
-        let size = packet.size;
-        self.ledger.delivered.add(size);
-        let id_of_flow = packet.flow;
-        let is_reverse = packet.is_reverse();
-        if !is_reverse {
-            self.ledger.delivered_forward.add(size);
-        }
-        if let Some(interface) = self.interfaces.of(id_of_flow.0, is_reverse) {
-            self.ledger.taken_by_interfaces.add(size);
-            if !self.enter_interface(interface, id) {
-                self.pool.remove(id);
-                return;
-            }
-            self.ledger.handed_up.add(size);
-        }
-        let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_packet(self.now, &self.pool[id], &mut self.out, &mut self.log);
-        self.pool.remove(id);
-        self.after_delivery(id_of_flow, is_reverse);
-    }
-
-    /// An interface hands a packet as it came to an end of its flow.
-    fn hand_up_alone(&mut self, packet: &Packet) {
-        let id_of_flow = packet.flow;
-        self.ledger.handed_up.add(packet.size);
-        let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
-        self.after_delivery(id_of_flow, packet.is_reverse());
-    }
-
-    /// An interface hands a packet, or several merged, to an end of their flow. `more`: other data for it comes in the same poll.
-    fn hand_up(&mut self, merged: &Merged, more: bool) {
-        let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
-        self.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
-        let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_merged(self.now, merged, more, &mut self.out, &mut self.log);
-        self.after_delivery(id_of_flow, is_reverse);
-    }
-
-    #[inline]
-    fn after_delivery(&mut self, id_of_flow: FlowId, is_reverse: bool) {
-        let ends = &self.flows[id_of_flow.0 as usize].ends;
-        if is_reverse {
-            self.timeline.advance_to(self.components.source(id_of_flow), ends.deadline());
-        } else {
-            self.timeline.advance_to(self.components.destination(id_of_flow), ends.destination_deadline());
-        }
-        self.send_out(id_of_flow);
-    }
-
-    /// What the ends of a flow have put into `out` goes to the first links of its paths.
-    #[inline]
-    fn send_out(&mut self, flow: FlowId) {
-        if self.out.packets.is_empty() {
-            return;
-        }
-        let path_start = self.flows[flow.0 as usize].path_start;
-        for i in 0..self.out.packets.len() {
-            let packet = &self.out.packets[i];
-            let (size, is_reverse) = (packet.size, packet.is_reverse());
-            self.ledger.sent.add(size);
-            #[cfg(test)]
-            if let Some(sent) = &mut self.sent {
-                sent.push((self.now, *packet));
-            }
-            let id = self.pool.insert(*packet);
-            if let Some(processor) = self.processors.of(flow.0, !is_reverse) {
-                self.enter_processor(processor, id, Way::Down);
-                continue;
-            }
-            self.leave_host(id, flow, size, is_reverse, path_start);
-        }
-        self.out.packets.clear();
-    }
-
-    /// A packet of a simulated end goes through its host's interface to the first link of its path.
-    #[inline(always)]
-    fn leave_host(&mut self, id: PacketId, flow: FlowId, size: u16, is_reverse: bool, path_start: [Place; 2]) {
-        if let Some(interface) = self.interfaces.of(flow.0, !is_reverse) {
-            self.interfaces.all[interface.index()].on_sent(size);
-        }
-        let place = path_start[usize::from(is_reverse)];
-        self.forward(self.hops[place.index()].link(), id, place, size);
+        self.cx.engine.now = deadline;
+        self.cx.books.reach(|| Moment { time: deadline, is_deadline: true, rank: u64::from(component.0) });
     }
 
     #[inline(never)]
     fn on_deadline(&mut self, component: Component) {
-        match self.components.whose(component) {
-            Whose::Source(flow) => self.on_source_deadline(flow, component),
-            Whose::Destination(flow) => {
-                let ends = &mut self.flows[flow.0 as usize].ends;
-                if ends.destination_deadline() <= self.now {
-                    ends.on_destination_deadline(self.now, &mut self.out);
-                }
-                self.timeline.set(component, ends.destination_deadline());
-                self.send_out(flow);
+        match self.cx.engine.components.kind(component) {
+            ComponentKind::Source(flow) => {
+                self.hosts.on_source_deadline(&mut self.cx, flow, component);
+                self.transmit(flow);
             }
-            Whose::Queue(queue) => self.on_queue_deadline(queue),
-            Whose::Channel(channel) => self.on_channel_deadline(channel),
-            Whose::Interface(interface) => self.on_interface_deadline(interface, component),
-            Whose::Processor(processor) => self.on_processor_deadline(processor, component),
-            Whose::Sampler => {
+            ComponentKind::Destination(flow) => {
+                self.hosts.on_destination_deadline(&mut self.cx, flow, component);
+                self.transmit(flow);
+            }
+            ComponentKind::Queue(queue) => {
+                self.network.on_queue_deadline(&mut self.cx, queue);
+                self.carry(0);
+            }
+            ComponentKind::Channel(channel) => self.on_channel_deadline(channel, component),
+            ComponentKind::Interface(interface) => self.on_interface_deadline(interface, component),
+            ComponentKind::Processor(processor) => self.on_processor_deadline(processor, component),
+            ComponentKind::Sampler => {
                 self.sample();
-                self.timeline.set(component, self.sampler.next());
+                self.cx.engine.timeline.set(component, self.cx.books.sampler.next());
             }
-            Whose::Roamer(roamer) => self.on_roamer(roamer),
+            ComponentKind::Roamer(roamer) => self.on_roamer_deadline(roamer),
         }
     }
 
-    fn on_source_deadline(&mut self, flow: FlowId, component: Component) {
-        let ends = &mut self.flows[flow.0 as usize].ends;
-        if let AnyEnds::Daemon(_) = ends {
-            self.run_daemon(flow, component);
-        } else {
-            if ends.deadline() <= self.now {
-                ends.on_deadline(self.now, &mut self.out, &mut self.log);
-            }
-            self.timeline.set(component, ends.deadline());
-        }
-        self.send_out(flow);
-    }
-
-    /// A cooperative daemon looks at the connections of its host, or announces itself.
-    #[inline(never)]
-    fn run_daemon(&mut self, flow: FlowId, component: Component) {
-        let (before, rest) = self.flows.split_at_mut(flow.0 as usize);
-        let AnyEnds::Daemon(host) = &mut rest[0].ends else { unreachable!("the caller has looked") };
-        if host.deadline() <= self.now {
-            host.on_deadline(self.now, before, &mut self.out);
-        }
-        self.timeline.set(component, host.deadline());
-    }
-
-    /// Tells flows what their hosts did not take, those of each flow together.
     #[cold]
-    fn tell_refused(&mut self) {
-        let refused = std::mem::take(&mut self.refused);
-        for of_flow in refused.chunk_by(|a, b| a.flow == b.flow) {
-            let flow = of_flow[0].flow;
-            let ends = &mut self.flows[flow.0 as usize].ends;
-            ends.on_refused(self.now, of_flow);
-            self.timeline.advance_to(self.components.source(flow), ends.deadline());
-        }
-        self.refused = refused;
-        self.refused.clear();
-        for flow in std::mem::take(&mut self.congested) {
-            let ends = &mut self.flows[flow.0 as usize].ends;
-            ends.on_congested(self.now);
-            self.timeline.advance_to(self.components.source(flow), ends.deadline());
-        }
+    fn sample(&mut self) {
+        let World { spec, cx: Cx { engine, books }, network, hosts } = self;
+        hosts.sample(engine.now, spec, books);
+        network.sample(engine, books);
+        let now = engine.now;
+        books.end_sample(now, hosts.roamers.sample(now, |channel, pair| network.received_dbm(channel, pair, now)));
     }
 
-    /// Tells flows what their hosts no longer hold: after everything else of the event, as a flow may answer with packets.
-    #[inline(never)]
-    fn tell_released(&mut self) {
-        let mut told = 0;
-        while let Some(&released) = self.released.get(told) {
-            told += 1;
-            let flow = released.flow;
-            let ends = &mut self.flows[flow.0 as usize].ends;
-            if let AnyEnds::External(_) = ends {
-                self.external.released.push_back((flow, released.packets));
-                continue;
-            }
-            ends.on_released(self.now, released, &mut self.out, &mut self.log);
-            self.timeline.advance_to(self.components.source(flow), ends.deadline());
-            self.send_out(flow);
-        }
-        self.released.clear();
+    /// True if enough has been captured to be passed on.
+    #[inline]
+    fn has_batch(&self) -> bool {
+        self.cx.books.has_batch() || self.network.air.flush_due
     }
 
-    fn note_place(&mut self, packet: PacketId, place: Place) {
-        if self.place_of.len() <= packet.0 as usize {
-            self.place_of.resize(packet.0 as usize + 1, (place, self.now));
-        }
-        self.place_of[packet.0 as usize] = (place, self.now);
+    /// Passes on what has been captured.
+    fn flush(&mut self, sink: &mut dyn CaptureSink) {
+        self.network.record_air(&mut self.cx.books);
+        self.cx.books.flush(sink);
     }
 
-    /// A packet is dropped at a queue; the link has counted it.
-    #[inline(never)]
-    fn discard(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
-        let packet = self.pool.remove(id);
-        self.ledger.dropped.add(packet.size);
-        self.external.forget(&packet);
-        let flow = &mut self.flows[packet.flow.0 as usize];
-        if reason != DropReason::Filtered {
-            flow.dropped_at_queues += 1;
-            flow.ends.on_drop(&packet);
-        }
-        let is_data = !packet.is_reverse() && packet.len > 0;
-        if let Some(queue) = flow.first_queue.as_ref().filter(|queue| queue.link == link && is_data) {
-            match queue.told(reason, packet.flow == self.entering) {
-                Some(Told::Refused) => self.refused.push(packet),
-                Some(Told::Congested) => self.congested.push(packet.flow),
-                None => {}
+    /// Loads state of packets that arrive soon, several at a time so that the loads overlap. What
+    /// is found by what is loaded now is loaded a batch of packets later.
+    #[inline]
+    fn touch(&self) {
+        let Some([next, soon]) = self.cx.engine.in_flight.look_ahead() else { return };
+        for entry in next {
+            if self.network.hop(entry.next.place()).is_end() {
+                let packet = &self.network.pool[entry.packet];
+                self.hosts.touch(&self.cx.engine, packet);
+                self.network.touch_start(packet.flow.0 as usize, !packet.is_reverse());
             }
         }
-        if self.links.cold[link.index()].record_drops {
-            self.log.drop(self.now, link, &packet, reason);
-        }
+        soon.for_each(|entry| self.network.touch(&entry));
     }
-
-    /// A packet on its way to `place` is lost on the line.
-    #[cold]
-    fn lose(&mut self, id: PacketId, place: Place) {
-        let link = self.hops[place.before().index()].link();
-        let packet = self.pool.remove(id);
-        self.ledger.lost.add(packet.size);
-        self.external.forget(&packet);
-        self.flows[packet.flow.0 as usize].lost_on_lines += 1;
-        let cold = &mut self.links.cold[link.index()];
-        cold.counts().lost_packets += 1;
-        if cold.record_drops {
-            self.log.drop(self.now, link, &packet, DropReason::Line);
-        }
-    }
-
-    /// What became of all packets so far.
-    pub fn ledger(&self) -> Ledger {
-        self.ledger
-    }
-
-    /// Packets in queues and on lines.
-    pub fn packets_inside(&self) -> usize {
-        self.pool.len()
-    }
-
-    /// Counters of a link from the start of the run to now.
-    pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
-        let until = Until::after(self.now);
-        let ahead = self.ahead(until);
-        self.totals_of(link, until, &ahead)
-    }
-}
-
-/// The largest packet that any flow sends; 1500 bytes if there is none.
-fn typical_packet(spec: &RunSpec) -> u32 {
-    spec.flows.iter().map(|f| u32::from(f.traffic.packet_bytes())).max().unwrap_or(1500)
 }
 
 const _: fn() = || {

@@ -16,7 +16,7 @@ use airtcp_core::wifi::{Ac, RadioOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rate_trace::RateTraceConfig;
+use crate::network::rate_trace::RateTraceConfig;
 use crate::traffic::TrafficConfig;
 pub use coop::Coop;
 pub use roam::{NearestRule, Roaming, RoamingRule, RssiRule, Switch, TimesRule, Walk};

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::train::{Trains, check_distance};
 use super::{Context, Counters, Ends, Faults, Figure, Kind, Period, Report, Tables, datagram_bytes};
 use crate::error::BuildError;
-use crate::record::ratio;
+use crate::books::record::ratio;
 
 /// Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's buffer.
 ///

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::train::{DatagramRow, DatagramRows};
 use super::{Context, Counters, Ends, Faults, Figure, Kind, Period, Report, Tables, payload};
 use crate::error::BuildError;
-use crate::record::{millis, ratio};
+use crate::books::record::{millis, ratio};
 
 /// Frames of video, at a fixed rate or at one that adapts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -140,7 +140,7 @@ struct Sent {
 }
 
 /// A report on its way back, and when its newest packet was sent and received: what the sender takes the round trip from.
-struct Told {
+struct QueueNotice {
     report: NadaReport,
     newest_sent: Time,
     newest_received: Time,
@@ -163,7 +163,7 @@ pub(crate) struct Calling {
     receiver: Receiver,
     report_at: Time,
     /// The last of them is number `reported - 1`.
-    reports: VecDeque<Told>,
+    reports: VecDeque<QueueNotice>,
     reported: u64,
 }
 
@@ -212,7 +212,7 @@ impl Ends for Calling {
         packet.seq = Seq32::from_offset(self.reported);
         packet.set_reverse();
         out.packets.push(packet);
-        self.reports.push_back(Told { report, newest_sent, newest_received, at: now });
+        self.reports.push_back(QueueNotice { report, newest_sent, newest_received, at: now });
         self.reported += 1;
         if self.reports.len() > KEPT {
             self.reports.pop_front();

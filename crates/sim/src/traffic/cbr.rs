@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Context, Counters, Ends, Faults, Kind, Period, Report, payload};
 use crate::error::BuildError;
-use crate::record::ratio;
+use crate::books::record::ratio;
 
 /// UDP datagrams at a constant rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

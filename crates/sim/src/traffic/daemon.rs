@@ -17,25 +17,10 @@ use airtcp_core::units::{Seq32, Time};
 use rand::RngExt;
 
 use super::{AnyEnds, Context, DATAGRAM_HEADER, Flow};
+use crate::books::totals::DaemonStats;
 
 /// Announcements on their way; older ones are lost.
 const KEPT: usize = 64;
-
-/// Counters of a daemon since the start of the run.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct DaemonStats {
-    pub announced: u64,
-    /// Announcements of others that came in, and of these refused: malformed, late, or of a terminal for which there is no room.
-    pub heard: u64,
-    pub refused: u64,
-    /// Looks at a connection that sends, and of these with a cap in force, and in stop mode.
-    pub looks: u64,
-    pub corrected: u64,
-    pub stopped: u64,
-    /// Sum of the terminals counted, over times of looking, and how many these were.
-    pub terminals: u64,
-    pub samples: u64,
-}
 
 pub(crate) struct Host {
     /// `None`: not running.

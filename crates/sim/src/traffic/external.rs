@@ -4,7 +4,7 @@
 use airtcp_core::units::Span;
 
 use super::{Counters, Period, Report};
-use crate::record::ratio;
+use crate::books::record::ratio;
 
 /// What came in, and what arrived.
 #[derive(Debug, Clone, Copy, Default)]

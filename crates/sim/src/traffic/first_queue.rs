@@ -10,7 +10,7 @@ use crate::spec::LinkId;
 
 /// What a sender hears (`__tcp_transmit_skb` in net/ipv4/tcp_output.c). It reduces its window after both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum QueueNotice {
     /// NET_XMIT_DROP: the packet is still to be sent.
     Refused,
     /// NET_XMIT_CN: the packet counts as sent.
@@ -21,8 +21,8 @@ pub(crate) enum Told {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstQueue {
     pub link: LinkId,
-    overflow: Told,
-    early: Option<Told>,
+    overflow: QueueNotice,
+    early: Option<QueueNotice>,
     /// It drops others' packets than the one that came, of which their senders hear nothing.
     drops_others: bool,
 }
@@ -31,17 +31,17 @@ impl FirstQueue {
     /// `None`: it tells nothing.
     pub(crate) fn new(link: LinkId, queue: &QueueConfig) -> Option<FirstQueue> {
         let (overflow, early, drops_others) = match queue {
-            QueueConfig::Fifo(_) | QueueConfig::Codel(_) => (Told::Refused, None, false),
-            QueueConfig::Pie(_) => (Told::Refused, Some(Told::Refused), false),
-            QueueConfig::Red(_) => (Told::Refused, Some(Told::Congested), false),
-            QueueConfig::FqCodel(_) => (Told::Congested, None, true),
+            QueueConfig::Fifo(_) | QueueConfig::Codel(_) => (QueueNotice::Refused, None, false),
+            QueueConfig::Pie(_) => (QueueNotice::Refused, Some(QueueNotice::Refused), false),
+            QueueConfig::Red(_) => (QueueNotice::Refused, Some(QueueNotice::Congested), false),
+            QueueConfig::FqCodel(_) => (QueueNotice::Congested, None, true),
             _ => return None,
         };
         Some(FirstQueue { link, overflow, early, drops_others })
     }
 
-    /// Of a packet dropped for `reason`. `is_own`: the packet that came last was of the same flow.
-    pub(crate) fn told(&self, reason: DropReason, is_own: bool) -> Option<Told> {
+    /// Notice of a packet dropped for `reason`. `is_own`: the packet that came last was of the same flow.
+    pub(crate) fn notice(&self, reason: DropReason, is_own: bool) -> Option<QueueNotice> {
         match reason {
             DropReason::Overflow if is_own || !self.drops_others => Some(self.overflow),
             DropReason::Early => self.early,

@@ -1,4 +1,4 @@
-//! What flows send. A kind of traffic is one file and one line of the registry below: the file has its parameters in scenario files,
+//! Traffic of flows. A kind of traffic is one file and one line of the registry below: the file has its parameters in scenario files,
 //! what is wrong with them, both ends of a flow, and what it adds to tables and summaries.
 //!
 //! A flow has a source end and a destination end, each with a deadline of its own. Packets go out through [`Outputs`]. TCP is
@@ -20,17 +20,18 @@ use airtcp_core::receive::Merged;
 use airtcp_core::rng::{Purpose, Rng, stream};
 use airtcp_core::tcp::{Outputs, TcpConfig};
 use airtcp_core::units::{DataRate, Span, Time};
-use airtcp_core::wifi::{Ac, Released};
+use airtcp_core::wifi::Released;
 
-pub(crate) use daemon::{DaemonStats, Host};
+pub(crate) use daemon::Host;
 pub(crate) use external::External;
-pub(crate) use first_queue::{FirstQueue, Told};
-pub(crate) use report::{Counters, Figure, Period, Report, Tables};
-pub(crate) use tcp::{Below, Tcp};
+pub(crate) use first_queue::{FirstQueue, QueueNotice};
+pub(crate) use report::{Period, Report, Tables};
 
+pub(crate) use tcp::{RadioTsq, Tcp};
+
+use crate::books::record::{Figure, Log};
+use crate::books::totals::{Counters, FlowTotals};
 use crate::error::BuildError;
-use crate::path::Place;
-use crate::record::Log;
 use crate::spec::FlowSpec;
 
 kinds! {
@@ -214,25 +215,31 @@ impl Default for TrafficConfig {
 /// One flow, both ends.
 pub(crate) struct Flow {
     pub ends: AnyEnds,
-    /// Where its paths begin in [`crate::route::Routes::hops`], forward and reverse.
-    pub path_start: [Place; 2],
-    /// Of its packets, in either direction.
+    /// Packets of it, in either direction.
     pub dropped_at_queues: u64,
     pub lost_on_lines: u64,
-    /// Access category in the air.
-    pub ac: Ac,
     /// The first queue of its data, if its sender hears what becomes of packets there.
     pub first_queue: Option<FirstQueue>,
-    /// The radio of its source reports what it no longer holds.
-    pub reports_release: bool,
+}
+
+impl Flow {
+    /// Counters of the flow and its packets.
+    pub(crate) fn totals(&self, now: Time) -> FlowTotals {
+        FlowTotals {
+            counters: self.ends.counters(now),
+            dropped_at_queues: self.dropped_at_queues,
+            lost_on_lines: self.lost_on_lines,
+        }
+    }
 }
 
 impl AnyEnds {
-    /// `before`: the flows before it. `below`: the device below the source reports what it no longer holds. `recorded`: each retransmission.
+    /// `before`: the flows before it. `radio_tsq`: the device below the source reports packets that
+    /// it has let go. `recorded`: each retransmission.
     pub(crate) fn new(
         ctx: &Context,
         before: &[FlowSpec],
-        below: Option<Below>,
+        radio_tsq: Option<RadioTsq>,
         recorded: bool,
     ) -> Result<AnyEnds, BuildError> {
         if let Some(ends) = ctx.spec.traffic.build(ctx)? {
@@ -245,7 +252,7 @@ impl AnyEnds {
                 let connections = (0..ctx.flow.0).map(FlowId).zip(before).filter(mine).map(|(i, _)| i).collect();
                 AnyEnds::Daemon(Box::new(Host::new(ctx, config, connections)))
             }
-            _ => AnyEnds::Tcp(Tcp::new(ctx, below, recorded)?),
+            _ => AnyEnds::Tcp(Tcp::new(ctx, radio_tsq, recorded)?),
         })
     }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Context, Counters, Ends, Faults, Kind, Period, Report, Tables, payload};
 use crate::error::BuildError;
-use crate::record::{millis, ratio};
+use crate::books::record::{millis, ratio};
 
 /// Echo requests at a fixed interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use airtcp_core::packet::{FlowId, Packet, TcpFlags};
 use airtcp_core::tcp::{Receiver, Retransmission};
 use airtcp_core::units::{Seq32, Time};
 
-use crate::record::{Log, RetransmissionRow, millis};
+use crate::books::record::{Log, RetransmissionRow, millis};
 
 /// What has been sent again on one connection.
 #[derive(Debug, Default)]

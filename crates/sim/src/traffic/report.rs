@@ -2,46 +2,10 @@
 
 use airtcp_core::packet::FlowId;
 use airtcp_core::table::{Rows, Table};
-use airtcp_core::tcp::SenderStats;
 use airtcp_core::units::{Span, Time};
 
-use crate::record::FlowRow;
-
-/// Counters of a flow since the start of the run. A kind leaves at zero what it does not know.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
-    /// Data segments, retransmissions included, datagrams, or requests.
-    pub sent: u64,
-    /// Datagrams or replies, bytes at the IP layer, and their one-way delays.
-    pub received: u64,
-    pub received_bytes: u64,
-    pub delay_sum_ns: u128,
-    pub tcp: SenderStats,
-    pub spurious_retransmissions: u64,
-    /// Payload in order at the receiver of TCP, bytes, and the ACKs it sent.
-    pub delivered_bytes: u64,
-    pub acks_sent: u64,
-}
-
-impl Counters {
-    /// Adds what another copy of the flow has of its destination.
-    pub(crate) fn receive(&mut self, destination: &Counters) {
-        self.received += destination.received;
-        self.received_bytes += destination.received_bytes;
-        self.delay_sum_ns += destination.delay_sum_ns;
-        self.spurious_retransmissions += destination.spurious_retransmissions;
-        self.delivered_bytes += destination.delivered_bytes;
-        self.acks_sent += destination.acks_sent;
-    }
-}
-
-/// A number that only one kind of traffic has: a column of the table `flows`; in summaries the mean over the flows of a group.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Figure {
-    /// Ends in the unit where there is one.
-    pub name: &'static str,
-    pub unit_and_meaning: &'static str,
-}
+use crate::books::record::FlowRow;
+use crate::books::totals::Counters;
 
 /// From warmup to the end of the run.
 pub(crate) struct Period<'a> {

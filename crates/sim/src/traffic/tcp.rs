@@ -12,8 +12,8 @@ use rand::RngExt;
 
 use super::repeats::{Place, Repeats};
 use super::{AnyApp, Context, Counters, Gives, Period, Report, Traffic};
+use crate::books::record::{Log, Transfer, ratio};
 use crate::error::BuildError;
-use crate::record::{Log, Transfer, ratio};
 use crate::spec::NodeId;
 
 pub(crate) struct Tcp {
@@ -48,14 +48,14 @@ struct Connections {
     read_rate: Option<DataRate>,
     seed: u64,
     stop: Time,
-    below: Option<Below>,
+    radio_tsq: Option<RadioTsq>,
     /// Of the two hosts' timers.
     timer_phases: [Span; 2],
 }
 
-/// What the device below a sender does for it.
+/// Reports of the device below a sender, for TCP small queues.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Below {
+pub(crate) struct RadioTsq {
     /// As [`Sender::enable_tsq`] takes it.
     pub pacing_shift: Option<u32>,
 }
@@ -94,7 +94,7 @@ struct Transferring {
 
 impl Tcp {
     /// `recorded`: each retransmission is.
-    pub(crate) fn new(ctx: &Context, below: Option<Below>, recorded: bool) -> Result<Tcp, BuildError> {
+    pub(crate) fn new(ctx: &Context, radio_tsq: Option<RadioTsq>, recorded: bool) -> Result<Tcp, BuildError> {
         let (flow, spec, seed) = (ctx.flow, ctx.spec, ctx.seed);
         let Traffic::Tcp { sender, receiver, read_rate, app } = &spec.traffic else {
             unreachable!("the caller matched the traffic")
@@ -105,7 +105,7 @@ impl Tcp {
             read_rate: *read_rate,
             seed,
             stop: spec.stop,
-            below,
+            radio_tsq,
             timer_phases: [timer_phase(sender, spec.from, seed), timer_phase(receiver, spec.to, seed)],
         });
         let (sender, receiver) = config.connection(flow, 0);
@@ -423,8 +423,8 @@ impl Connections {
         let streams = Streams::of(self.seed, component);
         let incarnation = (index % 16) as u8;
         let mut sender = Sender::new(flow, incarnation, Arc::clone(&self.sender), streams);
-        if let Some(below) = self.below {
-            sender.enable_tsq(below.pacing_shift);
+        if let Some(radio_tsq) = self.radio_tsq {
+            sender.enable_tsq(radio_tsq.pacing_shift);
         }
         let mut receiver = Receiver::new(flow, incarnation, Arc::clone(&self.receiver));
         sender.set_timer_phase(self.timer_phases[0]);

@@ -1,5 +1,5 @@
-//! What a run may grow to. Queues without limit and tables with a row for each event know no bound of their own: a run that
-//! outgrows these ends with a message rather than without memory.
+//! Bounds of a run. Queues without limit and tables with a row for each event know no bound of
+//! their own: a run that outgrows these ends with a message rather than without memory.
 
 use super::World;
 
@@ -20,47 +20,53 @@ pub struct Outgrown {
 }
 
 impl World {
-    /// Whether the run has grown beyond what memory is for. A driver asks now and then, and ends the run.
+    /// Bound that the run has grown beyond, if it has. A driver asks now and then, and ends the
+    /// run.
     pub fn outgrown(&self) -> Option<Outgrown> {
         World::outgrown_together(std::slice::from_ref(self))
     }
 
     /// As [`Self::outgrown`], of all parts of a world.
-    pub(super) fn outgrown_together(parts: &[World]) -> Option<Outgrown> {
+    pub(crate) fn outgrown_together(parts: &[World]) -> Option<Outgrown> {
         World::outgrown_beyond(parts, MAX_PACKETS, MAX_ROWS)
     }
 
     fn outgrown_beyond(parts: &[World], packets: u64, rows: u64) -> Option<Outgrown> {
         let sum = |of: fn(&World) -> usize| parts.iter().map(of).sum::<usize>();
         let sizes = [
-            (sum(|w| w.pool.len()), packets, "packets in queues and on lines", "limit the queues, or send less"),
             (
-                sum(|w| w.log.drops.count()),
+                sum(|w| w.network.pool.len()),
+                packets,
+                "packets in queues and on lines",
+                "limit the queues, or send less",
+            ),
+            (
+                sum(|w| w.cx.books.log.drops.count()),
                 rows,
                 "rows of the table drops",
                 "name fewer links in record.drops, or none",
             ),
             (
-                sum(|w| w.log.transfers.len()),
+                sum(|w| w.cx.books.log.transfers.len()),
                 rows,
                 "rows of the table transfers",
                 "raise gap_k, or take fewer users of web",
             ),
             (
-                sum(|w| w.log.ppdus.count()),
+                sum(|w| w.cx.books.log.ppdus.count()),
                 rows,
                 "rows of the table ppdus",
                 "leave record.ppdus out, or shorten duration",
             ),
             (
-                sum(|w| w.log.retransmissions()),
+                sum(|w| w.cx.books.log.retransmissions()),
                 rows,
                 "rows of the table retransmissions",
                 "name fewer flows in record.retransmissions, or none",
             ),
         ];
         let (count, most, what, remedy) = sizes.into_iter().find(|&(count, most, ..)| count as u64 > most)?;
-        Some(Outgrown { time_s: parts[0].now.as_secs_f64().to_string(), count: count as u64, what, most, remedy })
+        Some(Outgrown { time_s: parts[0].now().as_secs_f64().to_string(), count: count as u64, what, most, remedy })
     }
 }
 

@@ -26,6 +26,7 @@ mod probe;
 mod rate_trace;
 mod receive_offload;
 mod roaming;
+mod rooms;
 mod routes;
 mod seam;
 mod sender;

@@ -8,7 +8,7 @@ use airtcp_core::units::{Span, Time};
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::scenario::{Override, Scenario};
 use airtcp_sim::spec::RunSpec;
-use airtcp_sim::world::{RunOutput, Threads, Turns, World, Worlds};
+use airtcp_sim::world::{RunOutput, Threads, World, Worlds};
 use proptest::prelude::*;
 
 use crate::common::examples;
@@ -29,11 +29,7 @@ fn whole(spec: &RunSpec, stop: Time) -> RunOutput {
 
 /// The output, and into how many parts the network was divided.
 fn parted(spec: &RunSpec, parts: usize, is_threaded: bool, stops: &[Time]) -> (RunOutput, usize) {
-    divided(spec, parts, Turns::Never, is_threaded, stops)
-}
-
-fn divided(spec: &RunSpec, parts: usize, turns: Turns, is_threaded: bool, stops: &[Time]) -> (RunOutput, usize) {
-    let mut worlds = Worlds::build_in_turns(&Arc::new(spec.clone()), most(parts), turns).unwrap();
+    let mut worlds = Worlds::build(&Arc::new(spec.clone()), most(parts)).unwrap();
     worlds.set_threaded(is_threaded);
     stops.iter().for_each(|&stop| worlds.run_until(stop, &mut NoCapture));
     let parts = worlds.parts();
@@ -158,8 +154,7 @@ proptest! {
         queues in prop::collection::vec(0usize..6, 1..4),
         rough in any::<bool>(),
         warmup_ms in prop::sample::select(vec![0u64, 100, 250]),
-        parts in 1usize..5,
-        turns in prop::sample::select(vec![Turns::Always, Turns::Alternating, Turns::Never]),
+        parts in 2usize..5,
         // On a busy machine threads that meet often wait for each other long.
         is_threaded in prop::bool::weighted(0.15),
         stops in prop::collection::vec(0u64..600_000_000, 0..4),
@@ -174,9 +169,9 @@ proptest! {
         let mut stops: Vec<Time> = stops.into_iter().map(Time::from_ns).collect();
         stops.sort_unstable();
         stops.push(end);
-        let (output, parts) = divided(&spec, parts, turns, is_threaded, &stops);
+        let (output, parts) = parted(&spec, parts, is_threaded, &stops);
         let differs = differs(&output, &whole(&spec, end));
-        prop_assert!(differs.is_none(), "{parts} parts, {turns:?}: {}\n{text}", differs.unwrap_or_default());
+        prop_assert!(differs.is_none(), "{parts} parts: {}\n{text}", differs.unwrap_or_default());
     }
 }
 
@@ -214,33 +209,6 @@ fn a_campus_is_divided_and_balanced() {
 }
 
 #[test]
-fn many_cells_are_served_in_turns_while_these_pay() {
-    let cells_of_20 = |cells: usize, delay: &str| {
-        let text = campus(cells, "\"unlimited\"").replace("count = 3", "count = 20").replace("\"1ms\"", "\"5us\"");
-        Arc::new(spec(
-            &text
-                .replace("\"1s\"", "\"400ms\"\nrecord = { interval = \"50ms\" }")
-                .replace("\"5ms\"", &format!("\"{delay}\"")),
-        ))
-    };
-    // A cell that sends all the time has six events in a millisecond, its packets on lines counted. So a turn has some fifty where 5 ms pass
-    // each way, and hardly more than one where 5 us do.
-    for (delay, pays) in [("5ms", true), ("5us", false)] {
-        let spec = cells_of_20(16, delay);
-        let mut worlds = Worlds::build(&spec, most(1)).unwrap();
-        // The cells, the line to the server, and the server with the line from it.
-        assert_eq!(worlds.regions(), 18, "{delay}");
-        assert!(!worlds.are_in_turns());
-        worlds.run_until(Time::ZERO + Span::from_ms(350), &mut NoCapture);
-        assert_eq!(worlds.are_in_turns(), pays, "{delay}");
-        worlds.run(&mut NoCapture);
-        assert_eq!(differs(&worlds.finish(), &whole(&spec, Time::ZERO + spec.duration)), None, "{delay}");
-    }
-    // Of fewer cells all state fits into a processor's cache.
-    assert_eq!(Worlds::build(&cells_of_20(15, "5ms"), most(1)).unwrap().regions(), 0);
-}
-
-#[test]
 fn what_cannot_be_divided_is_one_world() {
     // Transfers one after the other tie their ends together, and so do what is recorded of each of their copies.
     for (text, change) in [(campus(3, "\"web\""), None), (campus(3, "\"unlimited\""), Some("duration=\"unlimited\""))] {
@@ -256,11 +224,9 @@ fn every_example_gives_the_same_in_parts() {
     for (path, spec) in examples() {
         let stop = Time::ZERO + Span::from_ms(1200);
         let whole = whole(&spec, stop);
-        for (most, turns) in [(2, Turns::Never), (1, Turns::Always), (1, Turns::Alternating)] {
-            let (output, parts) = self::divided(&spec, most, turns, false, &[stop]);
-            assert_eq!(differs(&output, &whole), None, "{} {turns:?}", path.display());
-            divided += usize::from(parts > 1);
-        }
+        let (output, parts) = parted(&spec, 2, false, &[stop]);
+        assert_eq!(differs(&output, &whole), None, "{}", path.display());
+        divided += usize::from(parts > 1);
     }
     assert!(divided >= 3, "{divided}");
 }

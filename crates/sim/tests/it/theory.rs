@@ -205,7 +205,7 @@ fn row(table: &mut String, head: &str, g: &GroupSummary) {
 /// Access links at the bottleneck's own rate, drop-tail, round numbers: a backlogged flow's packets come exactly as the
 /// bottleneck's packets leave. Were departures always first at equal times, it would find room each time, and with these
 /// seeds one flow takes nearly all of the line (Floyd and Jacobson, "On traffic phase effects", 1991, and what
-/// `crates/sim/src/link.rs` says on ties). ns-2 gives a fairness of 0.97 to a like network.
+/// `crates/sim/src/network/link.rs` says on ties). ns-2 gives a fairness of 0.97 to a like network.
 #[test]
 fn no_flow_locks_the_others_out() {
     for seed in 1..=6 {

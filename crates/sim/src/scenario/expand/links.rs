@@ -13,7 +13,7 @@ use super::super::buffer::Limit;
 use super::super::file::{self, Buffer, BufferRule, Delay, Hold, HoldRange, Link, Spread};
 use super::super::tree::Path;
 use super::{Expander, MAX_LINKS, Members, root};
-use crate::rate_trace::{RateTrace, RateTraceConfig};
+use crate::network::rate_trace::{RateTrace, RateTraceConfig};
 use crate::spec::{LineSpec, LinkId, LinkSpec, Reorder};
 
 const MAX_DELAY: Span = Span::from_secs(3_600);

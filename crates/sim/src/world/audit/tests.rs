@@ -1,12 +1,18 @@
-//! Each law finds what it is there for: the books of a busy world agree, and no longer once one of them is changed.
+//! Each law finds what it is there for: the books of a busy world agree, and no longer once one of
+//! them is changed.
 
 use airtcp_core::packet::{Kind, Packet};
 
+use airtcp_core::packet::FlowId;
+use airtcp_core::units::{Span, Time};
+
 use super::*;
+use crate::books::audit::Inspection;
 use crate::capture::NoCapture;
 use crate::scenario::Scenario;
 
-/// Half a second of a world with lines of every kind, a WLAN, TCP both ways, datagrams and receive offload.
+/// Half a second of a world with lines of every kind, a WLAN, TCP both ways, datagrams and receive
+/// offload.
 fn world() -> World {
     let text = r#"
         duration = "1s"
@@ -36,7 +42,7 @@ fn world() -> World {
     world
 }
 
-/// What the rest of the run finds after a change to the world.
+/// Finding of the rest of the run after a change to the world.
 fn found_after(change: impl FnOnce(&mut World)) -> String {
     let mut world = world();
     change(&mut world);
@@ -50,35 +56,35 @@ fn found_after(change: impl FnOnce(&mut World)) -> String {
 
 #[test]
 fn what_goes_wrong_in_a_world_is_found_at_the_next_sample() {
-    let dropped = found_after(|w| w.ledger.dropped.packets -= 1);
+    let dropped = found_after(|w| w.cx.books.ledger.dropped.packets -= 1);
     assert!(dropped.starts_with("audit at 510ms: world: packets sent "), "{dropped}");
     assert!(dropped.contains(" = delivered ") && dropped.contains(" + inside "), "{dropped}");
     let leaked = found_after(|w| {
         let mut packet = Packet::new(FlowId(0), Kind::Udp, 0);
         packet.size = 100;
-        w.pool.insert(packet);
-        w.ledger.sent.add(100);
+        w.network.pool.insert(packet);
+        w.cx.books.ledger.sent.add(100);
     });
     assert!(leaked.contains("pool: packets inside "), "{leaked}");
-    let uncounted = found_after(|w| w.links.cold[2].counts().dropped_overflow += 1);
+    let uncounted = found_after(|w| w.network.links.stats[2].counts().dropped_overflow += 1);
     assert!(uncounted.contains("world: packets dropped "), "{uncounted}");
-    let of_flow = found_after(|w| w.flows[0].lost_on_lines += 1);
+    let of_flow = found_after(|w| w.hosts.flows[0].lost_on_lines += 1);
     assert!(of_flow.contains("flows: packets lost "), "{of_flow}");
-    let interface = found_after(|w| w.ledger.handed_up.packets -= 1);
+    let interface = found_after(|w| w.cx.books.ledger.handed_up.packets -= 1);
     assert!(interface.contains("interfaces: packets taken "), "{interface}");
 }
 
 /// One change of books.
-type Change = fn(&mut Books);
+type Change = fn(&mut Snapshot);
 
 /// The finding of books that one change has been made to; those before it are sound.
-fn found_in(change: impl FnOnce(&mut Books)) -> String {
+fn found_in(change: impl FnOnce(&mut Snapshot)) -> String {
     let mut world = world();
-    let before = world.books();
-    world.audit = None;
+    let before = world.snapshot();
+    world.cx.books.audit = None;
     world.run_until(Time::ZERO + Span::from_ms(515), &mut NoCapture);
-    let mut books = world.books();
-    let inspection = |books: &Books| Inspection { spec: &world.spec, books, before: Some(&before) }.finding();
+    let mut books = world.snapshot();
+    let inspection = |books: &Snapshot| Inspection { spec: &world.spec, books, before: Some(&before) }.finding();
     assert_eq!(inspection(&books), None);
     change(&mut books);
     inspection(&books).expect("a change that no law sees").to_string()
@@ -109,7 +115,9 @@ fn every_law_sees_what_breaks_it() {
             let ((from, _), next) = b.connections[0].as_mut().expect("TCP");
             *from = *next + 1;
         }),
-        ("sequence numbers: 7 before 3", |b| b.channels[0].disorder = Some((LinkId(0), "7 before 3".to_owned()))),
+        ("sequence numbers: 7 before 3", |b| {
+            b.channels[0].disorder = Some((crate::spec::LinkId(0), "7 before 3".to_owned()))
+        }),
     ];
     for (want, change) in cases {
         let found = found_in(change);
@@ -120,10 +128,10 @@ fn every_law_sees_what_breaks_it() {
 #[test]
 fn counters_that_fall_are_named() {
     let mut world = world();
-    let mut before = world.books();
+    let mut before = world.snapshot();
     before.totals.links[0].held_back_packets = 1;
     before.totals.air[0].reorder_timeouts = 1;
-    let found = |books: &Books| Inspection { spec: &world.spec, books, before: Some(&before) }.counters_never_fall();
+    let found = |books: &Snapshot| Inspection { spec: &world.spec, books, before: Some(&before) }.counters_never_fall();
     assert_eq!(found(&before), Ok(()));
     let cases: [(&str, Change); 4] = [
         ("flow down: segments_sent fell", |b| b.totals.flows[0].counters.tcp.segments_sent -= 1),
@@ -146,12 +154,12 @@ fn an_audit_changes_nothing_and_its_times_are_those_of_samples() {
         let mut world = World::build(&spec).unwrap();
         if audited {
             world.audit();
-            assert_eq!(world.next_audit(), Some(Time::ZERO + Span::from_ms(10)));
+            assert_eq!(world.cx.books.next_audit(), Some(Time::ZERO + Span::from_ms(10)));
         } else {
-            world.audit = None;
+            world.cx.books.audit = None;
         }
         world.run(&mut NoCapture);
-        assert_eq!(world.next_audit(), audited.then_some(Time::NEVER));
+        assert_eq!(world.cx.books.next_audit(), audited.then_some(Time::NEVER));
         world.finish()
     };
     assert_eq!(format!("{:?}", run(true)), format!("{:?}", run(false)));

@@ -1,13 +1,16 @@
-//! What remedies do to real packets: those of a simulated TCP connection, written as bytes, read and injected at the times at
-//! which its ends sent them, fare as they did. So kind, length, numbers, flags, SACK, timestamps and window are those that
-//! the remedies read.
+//! Remedies on real packets: those of a simulated TCP connection, written as bytes, read and
+//! injected at the times at which its ends sent them, fare as they did. So kind, length, numbers,
+//! flags, SACK, timestamps and window are those that the remedies read.
 
 use airtcp_core::wire::{self, Announced, Endpoints, Reader};
 
+use airtcp_core::convert::count;
+
 use super::*;
+use crate::books::record::Data;
 use crate::capture::NoCapture;
-use crate::record::Data;
 use crate::scenario::{Attach, Scenario};
+use crate::spec::Traffic;
 use crate::world::RunOutput;
 
 /// A download over a link that is slow on the way back, where its ACKs wait: `QUEUE`.
@@ -65,9 +68,9 @@ fn simulated_and_injected(text: &str) -> (RunOutput, RunOutput) {
     let scenario = Scenario::parse(text, "x.toml", &[]).unwrap_or_else(|faults| panic!("{faults}"));
     let spec = scenario.to_spec().unwrap();
     let mut simulation = World::build(&spec).unwrap();
-    simulation.sent = Some(Vec::new());
+    simulation.hosts.sent = Some(Vec::new());
     simulation.run(&mut NoCapture);
-    let sent = simulation.sent.take().unwrap();
+    let sent = simulation.hosts.sent.take().unwrap();
     let Traffic::Tcp { sender, receiver, .. } = &spec.flows[0].traffic else { panic!("a TCP flow") };
     let announced = [Announced::of(sender, receiver), Announced::of(receiver, sender)];
 
