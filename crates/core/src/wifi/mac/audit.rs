@@ -1,4 +1,4 @@
-//! What a channel holds and how its time was spent, for those who check that nothing is lost.
+//! Counts of the packets that a channel holds, for checks that none is lost.
 
 use super::SimMac;
 use super::radio::win_start;
@@ -76,7 +76,7 @@ impl SimMac {
         self.links[link.index()].from
     }
 
-    /// What it holds, counted piece by piece.
+    /// Packets that the channel holds, counted one by one.
     pub(in crate::wifi) fn holdings(&self, pool: &Pool) -> AirHoldings {
         let mut all = AirHoldings::default();
         for transmit in &self.transmits {
@@ -105,13 +105,14 @@ impl SimMac {
         all
     }
 
-    /// What waits in reorder buffers for those before it, with the link that it came over.
+    /// Packets in reorder buffers, which wait for earlier ones, each with its link.
     pub(in crate::wifi) fn reordering(&self) -> impl Iterator<Item = (AirLinkId, PacketId)> {
         let buffers = self.sessions.iter().filter_map(|s| Some((s.link, s.recipient.as_ref()?)));
         buffers.flat_map(|(link, recipient)| recipient.all_held().map(move |&id| (link, id)))
     }
 
-    /// What is wrong with the order of sequence numbers at its senders: link, session and what; `None`: nothing.
+    /// First fault in the order of the senders' sequence numbers: the link and a message; `None` if
+    /// there is none.
     pub(in crate::wifi) fn disorder(&self) -> Option<(AirLinkId, String)> {
         self.sessions.iter().enumerate().filter(|(_, s)| s.recipient.is_some() && !s.is_over).find_map(|(i, s)| {
             let out_of_order = s.again.iter().zip(s.again.iter().skip(1)).find(|(a, b)| !a.sn.is_before(b.sn));

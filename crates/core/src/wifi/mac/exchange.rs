@@ -1,4 +1,5 @@
-//! What radios answer the medium: the next PPDU, what becomes of MPDUs that have arrived, and of those that have not.
+//! The radios' side of an exchange: the next PPDU, and the treatment of MPDUs that have arrived or
+//! have not.
 
 use super::originator::Ppdu;
 use super::radio::win_start;
@@ -336,7 +337,7 @@ impl SimMac {
                     acked: if answered { count16(arrived) } else { 0 },
                     is_ampdu: aggregates,
                 };
-                // What is built for the next association knows nothing of this one.
+                // The rate control of a later association learns nothing from frames of this one.
                 if !is_over {
                     link.rate.on_status(now, &status);
                 }
@@ -355,14 +356,15 @@ impl SimMac {
         self.form_ahead(now, plan.from, ac, usize::from(again), signals, pool, out);
     }
 
-    /// What a station has sent may be airtime of its own, too, for the radio that heard it.
+    /// Reports airtime of a frame to the radio that received it, which may charge it to the station
+    /// that sent it.
     fn charge_received(&mut self, now: Time, link: AirLinkId, ac: Ac, airtime: Span) {
         let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
         let receiver = self.sessions[back.index()].receiver;
         self.transmits[self.links[link.index()].to.index()].on_received(now, ac, receiver, airtime);
     }
 
-    /// What the recipient has is released; the rest is sent again or given up.
+    /// Releases MPDUs that the recipient has; the others are sent again or given up.
     #[expect(clippy::too_many_arguments, reason = "one caller, which has all of it at hand")]
     fn resolve(
         &mut self,

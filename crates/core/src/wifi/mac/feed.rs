@@ -26,7 +26,8 @@ impl SimMac {
         self.waits(radio, ac) && medium.on_frame(now, radio, ac)
     }
 
-    /// Whether [`Self::serve`] would do nothing, since a driver that pulls keeps no more ready. What is ready contends, or is on the air.
+    /// True if [`Self::serve`] would do nothing, since a driver that pulls has formed as many PPDUs
+    /// as it keeps ready. These contend already, or are on the air.
     #[inline]
     pub(in crate::wifi) fn has_enough(&self, radio: RadioId, ac: Ac) -> bool {
         let r = &self.radios[radio.index()];
@@ -51,7 +52,7 @@ impl SimMac {
         while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac, signals, pool, out) {}
     }
 
-    /// Whether a category has something for the air.
+    /// True if a category has something to send.
     #[inline]
     pub(super) fn waits(&self, radio: RadioId, ac: Ac) -> bool {
         let radio = &self.radios[radio.index()];
@@ -76,7 +77,7 @@ impl SimMac {
         self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac));
     }
 
-    /// As far as the driver has room.
+    /// Moves packets to the driver as long as it has room.
     fn move_down(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let mut renewed = None;
         loop {
@@ -110,7 +111,8 @@ impl SimMac {
                 session.fresh.push_back(Mpdu::new(id, held, held.reports && !orphans, airtime));
                 queue.schedule(to, session, transmit);
             };
-            // Of a queue for all stations: it was there before the association ended.
+            // The packet comes from a queue for all stations, where it waited before the
+            // association ended.
             match self.session_now(over, ac) {
                 Some(new) => renewed = Some((id, airtime, new)),
                 None => {

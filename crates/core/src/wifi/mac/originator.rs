@@ -1,5 +1,5 @@
-//! The sending side of one link and access category: sequence numbers, the Block Ack window, what is sent again and what is
-//! given up.
+//! The sending side of one link and access category: sequence numbers, the Block Ack window,
+//! retransmissions, and MPDUs that are given up.
 
 use std::collections::VecDeque;
 
@@ -21,13 +21,13 @@ pub(in crate::wifi) struct Mpdu {
     pub flow: FlowId,
     /// Given when it is first put into a PPDU.
     pub sn: Seq12,
-    /// Bytes at the IP layer, and of these payload.
+    /// Bytes at the IP layer; `payload` of them are payload.
     pub size: u16,
     pub payload: u16,
     /// Retries counted against the driver's limit.
     pub retries: u8,
     flags: u8,
-    /// What AQL has booked for it, in 32 bits so that an MPDU is no larger: see [`MOST_BOOKED`].
+    /// Airtime that AQL has booked for it, in 32 bits to keep an MPDU small: see [`MOST_BOOKED`].
     airtime_ns: u32,
 }
 
@@ -44,7 +44,7 @@ impl Mpdu {
         let airtime_ns = saturate32(airtime.as_ns());
         Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }
     }
-    /// What AQL has booked for it.
+    /// Airtime that AQL has booked for it.
     pub(in crate::wifi) fn airtime(&self) -> Span {
         Span::from_ns(u64::from(self.airtime_ns))
     }
@@ -71,7 +71,7 @@ impl Mpdu {
     }
 }
 
-/// What the radio sends at a time: an A-MPDU, a single MPDU, or a Block Ack request.
+/// A unit of transmission: an A-MPDU, a single MPDU, or a Block Ack request.
 #[derive(Debug)]
 pub(in crate::wifi) struct Ppdu {
     pub session: SessionId,
@@ -79,19 +79,21 @@ pub(in crate::wifi) struct Ppdu {
     /// Tries made, in all and by stage.
     pub tried: u32,
     pub tries: [u8; RateSeries::MAX_STAGES],
-    /// Of the tries of the last stage, those that ended with an RTS in vain.
+    /// Tries of the last stage in which an RTS got no answer.
     pub unheard: u8,
     /// Empty: a Block Ack request.
     pub mpdus: Vec<Mpdu>,
     pub psdu_bytes: u32,
     /// Airtime of its tries.
     pub spent: Span,
-    /// A BAR goes out in its place, to learn what of it has arrived; and how often it has.
+    /// Number of BARs sent in its place, which ask for the MPDUs that have arrived; `None`: a BAR
+    /// is not sent.
     pub asked: Option<u8>,
 }
 
 impl Ppdu {
-    /// One more try in a stage of its series; `has_sent` the data, or only an RTS.
+    /// Counts one more try in a stage of its series. `has_sent`: the data was sent, and not only an
+    /// RTS.
     pub(in crate::wifi) fn count_try(&mut self, stage: usize, has_sent: bool) {
         if self.tries[stage] == 0 {
             self.unheard = 0;
@@ -100,8 +102,9 @@ impl Ppdu {
         self.tries[stage] = self.tries[stage].saturating_add(1);
         self.tried += 1;
     }
-    /// The tries that rate control is told of. Of the last stage only those that sent the data count, and one at least, as
-    /// ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12: failures of the data, not of the RTS).
+    /// Tries that rate control is told of. In the last stage only tries that sent the data count,
+    /// with at least one, as ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12:
+    /// failures of the data, not of the RTS).
     pub(in crate::wifi) fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
         let mut tries = self.tries;
         if let Some(last) = tries.iter_mut().rev().find(|t| **t > 0) {
@@ -131,7 +134,7 @@ pub(in crate::wifi) struct Session {
     pub bar: bool,
     /// It is on the list of those with something to send.
     pub is_scheduled: bool,
-    /// What the queues above the driver know it by.
+    /// Number of this session in the queues above the driver.
     pub receiver: Receiver,
     /// Sequence numbers that the Block Ack agreement lets be open: the originator's bound or the recipient's, whichever is less.
     // [IEEE80211-10.25.2-2]

@@ -61,11 +61,11 @@ pub(in crate::wifi) struct Radio {
     /// Its driver takes frames out of the queues above it, and each time rate control is asked (`ieee80211_tx_dequeue` in `tx.c` of
     /// Linux 6.12).
     pub is_pulled: bool,
-    /// What it receives is airtime for the queues above it, too.
+    /// Frames that it receives count as airtime in the queues above it, too.
     pub counts_received: bool,
     /// Frames that its driver has no longer count for their connection.
     pub orphans: bool,
-    /// A station without association: what it has waits.
+    /// The station has no association: its packets wait.
     pub is_shut: bool,
 }
 
@@ -141,7 +141,7 @@ impl Radio {
             session.fresh.extend(mpdus.pop());
         }
         let has_fresh = room > 0 && !session.fresh.is_empty();
-        // What has just been pulled comes after all that was there.
+        // The frame just pulled comes after all that were there.
         let is_new = was_empty && !session.again.is_empty();
         if !has_fresh && session.again.is_empty() {
             return None;
@@ -187,7 +187,7 @@ impl Radio {
                 mpdus.extend(session.again.pop_front());
             }
             while mpdus.len() < most && room > 0 && session.again.is_empty() {
-                // What is pulled is made where it stays.
+                // A pulled MPDU is built in place at the end of the list.
                 match session.fresh.pop_front() {
                     Some(kept) => mpdus.push(kept),
                     None if pull(session, &mut choose, &mut mpdus) => {}

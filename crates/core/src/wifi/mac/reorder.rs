@@ -59,7 +59,8 @@ pub struct ReorderConfig {
     pub hands_up: HandsUp,
     /// The remedy. Default: off.
     pub retry_out: Option<RetryOutConfig>,
-    /// By what the remedy tells that a corrupt MPDU carries a TCP segment. Only `payload` needs a network without encryption.
+    /// Evidence by which retry-out takes a corrupt MPDU for one with a TCP segment. Only `payload`
+    /// needs a network without encryption.
     pub tcp_known_by: TcpKnownBy,
 }
 
@@ -102,7 +103,7 @@ fn read_timeout<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
     text.parse().map_err(|e| serde::de::Error::custom(format!("{e}, or \"never\"")))
 }
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ReorderStats {
     /// MPDUs that went up.
@@ -125,7 +126,7 @@ pub struct ReorderStats {
     pub bar_moves: u64,
 }
 
-/// What is known of a number.
+/// State of a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Fate {
@@ -196,8 +197,8 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// An MPDU arrived correct. What may go up now is appended to `up`, in order; `p` to `refused` if it must not: then it is the
-    /// caller's again.
+    /// An MPDU arrived correct. Appends to `up`, in order, the MPDUs that may go up. Appends `p` to
+    /// `refused` if it must not go up; the caller owns it again then.
     #[inline]
     // [IEEE80211-10.25.6.6.2-1]
     pub fn on_mpdu(&mut self, now: Time, sn: Seq12, p: T, up: &mut Vec<T>, refused: &mut Vec<T>) {
@@ -328,7 +329,7 @@ impl<T: Copy> ReorderBuffer<T> {
         self.head
     }
 
-    /// What is now held, in no particular order.
+    /// MPDUs now held, in no particular order.
     pub fn all_held(&self) -> impl Iterator<Item = &T> {
         self.held.iter().flatten().map(|held| &held.payload)
     }
@@ -344,12 +345,12 @@ impl<T: Copy> ReorderBuffer<T> {
         if known { self.numbers[index(sn, 2 * self.reach)].corrupt.into() } else { 0 }
     }
 
-    /// What it has counted.
+    /// Counters since the start.
     pub fn stats(&self) -> ReorderStats {
         self.stats
     }
 
-    /// What became of `sn`, which the head has passed; `None` if that is too long ago.
+    /// State of `sn`, which the head has passed; `None` if it is too far behind.
     fn known_behind(&self, sn: Seq12) -> Option<Fate> {
         (sn.distance_to(self.head) <= self.reach).then(|| self.numbers[index(sn, 2 * self.reach)].fate)
     }
@@ -402,7 +403,7 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// Passes what needs not be waited for, and sets the deadline anew.
+    /// Passes the numbers at the head that are held or given up, and sets the deadline anew.
     fn release(&mut self, up: &mut Vec<T>) {
         loop {
             match self.numbers[index(self.head, 2 * self.reach)].fate {

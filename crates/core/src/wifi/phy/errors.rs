@@ -84,7 +84,7 @@ impl Default for ErrorConfig {
 }
 
 impl ErrorConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         within("implementation_loss_db", self.implementation_loss_db, -20.0..=40.0, "dB")
     }

@@ -98,7 +98,7 @@ impl WavelanConfig {
     const MAX_CW: u32 = 32_767;
     const MAX_SPAN: Span = Span::from_ms(10);
 
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         for (key, span) in
             [("slot", self.slot), ("interframe_space", self.interframe_space), ("preamble", self.preamble)]

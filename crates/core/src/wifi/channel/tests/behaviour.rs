@@ -1,4 +1,4 @@
-//! What a channel does that the standard, a driver's rules or a published result say it must.
+//! Behaviour of a channel that the standard, a driver's rules or a published result requires.
 
 use super::*;
 use crate::units::Probability;
@@ -229,7 +229,7 @@ fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
 fn when_every_bar_is_lost_the_recipients_timeout_remains() {
     let mut config = radio(Standard::N, mcs(7));
     config.retries = Retries { software: 1, hardware_tries: 1, frame_tries: 1, ..Retries::default() };
-    // Of 40 bytes half are lost: a BAR has 24, its answer 32, an MPDU here 78.
+    // Half of all frames of 40 bytes are lost. A BAR has 24 bytes, its answer 32, an MPDU here 78.
     let signal =
         SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(Probability::new(0.5).unwrap()), rates: None, bytes: 40 });
     let mut rig = Rig::of(vec![config.clone(), config], vec![signal], vec![], PPDUS);
@@ -473,7 +473,7 @@ fn airtime_is_charged_as_ath9k_reports_it() {
     assert_eq!(path.deficit_ns_of(Ac::Be, receiver), 256_000 - 11 * alone as i64);
 }
 
-/// Whether a radio aggregates is a matter of what it sends.
+/// Aggregation of a radio concerns its own transmissions alone.
 #[test]
 fn an_access_point_that_does_not_aggregate_receives_a_mpdus() {
     let station = radio(Standard::N, mcs(7));
@@ -623,7 +623,7 @@ fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
     let mut left = [0, 1].map(|_| rng.random_range(0..=t.cw_min));
     let mut state = [Counts { from: difs }; 2];
     let mut next = left.map(|l| difs + u64::from(l) * t.slot.as_ns());
-    // Of an ACK: when it begins or ends, to whom, whether it is on the air.
+    // An ACK: the time of its start or end, its receiver, and true if it is on the air.
     let mut ack: Option<(u64, usize, bool)> = None;
     let (mut sent, mut won, mut now) = (0, 0, 0);
     while sent < frames {

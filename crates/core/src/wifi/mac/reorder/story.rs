@@ -38,7 +38,7 @@ struct Upload {
     waits_ns: Vec<u64>,
 }
 
-/// Of the last two thirds.
+/// Results over the last two thirds of the run.
 #[derive(Debug)]
 struct Outcome {
     mean_wait_ms: f64,
@@ -72,7 +72,7 @@ impl Upload {
         self.queue.extend(out.packets.drain(..).map(|p| (p, self.now)));
     }
 
-    /// What happens up to `until` apart from transmissions.
+    /// Handles the events up to `until` other than transmissions.
     fn run_timers(&mut self, until: Time) {
         let mut out = Outputs::default();
         loop {
@@ -195,7 +195,8 @@ fn at_low_rates_the_table_shortens_the_queue() {
     assert_eq!((stepped.stats.given_up, stepped.mbps), (0, without.mbps));
 }
 
-/// What the table cannot know: how often MPDUs fail. The delay stays near its target at every rate and error rate.
+/// The delay stays near its target at every rate and error rate. The table of `stepped` cannot know
+/// how often MPDUs fail.
 #[test]
 fn by_delay_the_queue_is_as_long_as_asked_at_any_rate() {
     for (mbps, corrupt) in [(2, 0.02), (6, 0.005), (6, 0.2), (24, 0.02), (80, 0.1), (130, 0.02)] {
