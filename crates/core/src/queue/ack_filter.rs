@@ -143,7 +143,8 @@ fn is_after(a: u32, b: u32) -> bool {
     signed32(b.wrapping_sub(a)) < 0
 }
 
-/// Whether `newer` tells all that `older` tells of their connection, except for ECN; see the module's text.
+/// True if `newer` reports everything about their connection that `older` reports, except for ECN;
+/// see the module's text.
 fn is_superfluous(older: &Packet, newer: &Packet) -> bool {
     let edge = |p: &Packet| p.ack.0.wrapping_add(p.window);
     let (before, after) = (older.timestamps(), newer.timestamps());
@@ -301,7 +302,7 @@ impl Aqm for AckFilter {
         }
         let at = self.head;
         if self.slots[at as usize].is_ack {
-            // What leaves the queue first is the first of its chain, too.
+            // The first ACK of the queue is the first of its chain, too.
             self.unchain(Self::chain_of(&pool[self.slots[at as usize].id]), at, NONE);
         }
         Some(self.take(at).id)

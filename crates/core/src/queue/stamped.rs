@@ -51,7 +51,7 @@ impl StampedFifo {
     pub fn len(&self) -> usize {
         self.queue.len()
     }
-    /// Whether none waits.
+    /// True if no packet waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

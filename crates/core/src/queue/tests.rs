@@ -1,4 +1,5 @@
-//! What every registered discipline must do, by name; and the rig that the disciplines' own tests drive.
+//! Requirements on every registered discipline, by name; and the rig that the disciplines' own
+//! tests drive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -263,7 +264,7 @@ fn every_configuration_round_trips() {
     }
 }
 
-/// What is wrong is named with its key and value, and what would be accepted.
+/// The error of a bad value names its key, the value and what is accepted.
 #[test]
 fn bad_values_are_refused() {
     let cases = [

@@ -29,9 +29,10 @@ use crate::units::{Span, Time};
 #[schemars(rename = "NapiReceiveOffloadConfig")]
 #[allow(missing_docs)] // the page of the policy says it
 pub struct NapiConfig {
-    /// Interrupts are at least so far apart.
+    /// Least time between interrupts.
     pub interrupt_interval: Span,
-    /// What was merged waits for the next poll, which comes after this at the latest. "0s": it goes up with each poll.
+    /// Longest time until the next poll, for which merged packets wait. "0s": they go up with each
+    /// poll.
     pub gro_flush_timeout: Span,
     /// Polls in a row that find nothing before the device may interrupt again. Until then each comes `gro_flush_timeout` after the one before.
     #[schemars(range(max = 1000))]
@@ -77,7 +78,7 @@ checked!(NapiConfig);
 #[derive(Debug, Clone)]
 pub struct Napi {
     config: NapiConfig,
-    /// Of the next interrupt.
+    /// Earliest time of the next interrupt.
     earliest: Time,
     /// `defer_hard_irqs_count`.
     deferred: u32,

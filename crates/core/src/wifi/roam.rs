@@ -30,7 +30,8 @@ use crate::units::{Span, Time};
 /// How long a station is without association, unless told otherwise. See the module.
 pub const DEFAULT_GAP: Span = Span::from_ms(50);
 
-/// What becomes of packets that wait in a station's own queue when it leaves, and of those that come while it is away.
+/// Treatment of packets that wait in a station's own queue when it leaves, and of those that come
+/// while it is away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StationQueue {
@@ -41,7 +42,7 @@ pub enum StationQueue {
     Drop,
 }
 
-/// What becomes of packets for a station that has left, at the access point that it left.
+/// Treatment of packets for a station that has left, at the access point that it left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApQueue {
@@ -56,12 +57,12 @@ pub enum ApQueue {
 /// When to go. Access points are known by their place in the list of the candidates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RoamRule {
-    /// To the nearest.
+    /// The station goes to the nearest access point.
     Nearest {
         /// The other must be nearer by this.
         hysteresis_m: f64,
     },
-    /// When the signal is weak, to a better one.
+    /// The station goes to a better access point when the signal is weak.
     Rssi {
         /// Time between two measurements.
         every: Span,
@@ -72,11 +73,11 @@ pub enum RoamRule {
         /// The mean of the other must be better by this.
         hysteresis_db: f64,
     },
-    /// When, in ascending order, and to which.
+    /// Times of changes, in ascending order, each with the place of the access point.
     Times(Vec<(Time, usize)>),
 }
 
-/// What a station measures of one access point. NaN: not known.
+/// Measurements of one access point by a station. NaN: not known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// How far away it is.
@@ -91,13 +92,13 @@ pub struct Roam {
     rule: RoamRule,
     /// Where it is associated; `None`: on the way.
     at: Option<usize>,
-    /// When it looks next.
+    /// Time of its next look.
     next: Time,
     /// The station does not move before this, nor after that.
     moves: (Time, Time),
-    /// By candidate the last measurements.
+    /// The last measurements of each candidate.
     rssi_dbm: Vec<VecDeque<f64>>,
-    /// Of the times, those that are over.
+    /// Number of times in the list that have passed.
     done: usize,
 }
 
@@ -107,7 +108,7 @@ impl Roam {
         Roam { rule, at: None, next: Time::NEVER, moves, rssi_dbm: vec![VecDeque::new(); candidates], done: 0 }
     }
 
-    /// Which it would take now if it had none. Of equal ones the first.
+    /// The access point that the station would take now if it had none; the first among equal ones.
     pub fn preferred(&self, measured: &[Measured]) -> usize {
         match &self.rule {
             RoamRule::Nearest { .. } => best(measured, |m| -m.distance_m),
@@ -159,7 +160,7 @@ impl Roam {
             }
             RoamRule::Times(switches) => {
                 let mut to = None;
-                // Of several that have come due on the way the last counts.
+                // If several times have passed without association, the last counts.
                 while let Some(&(_, next)) = switches.get(self.done).filter(|&&(time, _)| time <= now) {
                     to = Some(next);
                     self.done += 1;

@@ -1,4 +1,5 @@
-//! What a channel tells about itself while it runs: counters for each link, a record for each PPDU, a record for each frame.
+//! Reports of a channel while it runs: counters for each link, a record for each PPDU, a record for
+//! each frame.
 
 use super::ids::{AirLinkId, RadioId};
 use super::phy::Mode;
@@ -47,7 +48,7 @@ impl Ac {
 /// Counters of one direction between two radios since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AirStats {
-    // What every packet touches comes first.
+    // Counters that every packet changes come first.
     /// Packets handed to the radio, and their bytes at the IP layer.
     pub arrived_packets: u64,
     /// Their size, with IP headers.
@@ -125,9 +126,9 @@ pub struct PpduRecord {
     pub mode: Mode,
     /// MPDUs in it; 0: a Block Ack request.
     pub mpdus: u16,
-    /// Of these: newly or again received without error.
+    /// MPDUs among these that were received without error, for the first time or again.
     pub received: u16,
-    /// Corrupt, header legible.
+    /// MPDUs among these that arrived corrupt with a legible header.
     pub legible: u16,
     /// Size of the PSDU.
     pub psdu_bytes: u32,
@@ -177,23 +178,23 @@ pub struct FrameRecord {
     pub sn: u16,
     /// Bit n: `sn + n` was received (Block Ack).
     pub bitmap: u64,
-    /// Whether it was sent before.
+    /// True if it was sent before.
     pub retry: bool,
-    /// Whether it arrived whole.
+    /// True if it arrived whole.
     pub fcs_ok: bool,
     /// Number of the A-MPDU it belongs to.
     pub ampdu: Option<u32>,
-    /// Whether no other MPDU of its A-MPDU follows.
+    /// True if no other MPDU of its A-MPDU follows.
     pub is_last_of_ampdu: bool,
     /// Duration field, us.
     pub duration_us: u16,
     /// NaN where the signal has no SNR.
     pub snr_db: f32,
-    /// What a data frame carries.
+    /// The packet that a data frame carries.
     pub packet: Option<Packet>,
 }
 
-/// What is collected besides counters.
+/// Records that are collected besides counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceConfig {
     /// PPDU by PPDU.

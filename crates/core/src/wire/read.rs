@@ -31,19 +31,19 @@ use crate::wifi::Ac;
 /// Connections whose window scales are remembered: a power of 2. They take 128 KiB.
 const REMEMBERED: usize = 1 << 13;
 
-/// Bytes of which a packet cannot even be sent on.
+/// Bytes that cannot even be forwarded as a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// There are none.
     #[error("the packet is empty")]
     Empty,
-    /// Of another version than 4 and 6.
+    /// The version is neither 4 nor 6.
     #[error("the packet is not IP: its version is {version}, must be 4 or 6")]
     NotIp {
         /// The first four bits.
         version: u8,
     },
-    /// Shorter than its header, or with a header of an impossible length.
+    /// The packet is shorter than its header, or its header has an impossible length.
     #[error("the packet has no whole IPv{version} header in its {bytes} bytes")]
     NoHeader {
         /// Its version.
@@ -77,16 +77,16 @@ impl Default for Reader {
     }
 }
 
-/// What the SYNs of a connection said.
+/// Window scales that the SYNs of a connection announced.
 #[derive(Debug, Clone, Copy, Default)]
 struct Scales {
-    /// Of the connection; zero: of none.
+    /// Key of the connection; zero: the entry is free.
     key: u64,
-    /// From the lower endpoint and from the higher one; `None`: not said.
+    /// Scales of the lower and the higher endpoint; `None`: not announced.
     of: [Option<u8>; 2],
 }
 
-/// Which connection a packet belongs to, and from which of its ends it comes.
+/// The connection of a packet, and the end that sent it.
 #[derive(Debug, Clone, Copy)]
 struct Identity {
     key: u64,
@@ -116,11 +116,11 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// What is read of the headers above IP.
+/// Fields of the headers above IP.
 #[derive(Default)]
 struct Above {
     kind: Option<Kind>,
-    /// Of source and destination.
+    /// Ports of source and destination.
     ports: [u16; 2],
     header_bytes: usize,
     /// Sequence number, of TCP, or number of an echo.
@@ -128,7 +128,8 @@ struct Above {
 }
 
 impl Reader {
-    /// From the IP header on. Fails only where there is none: what else cannot be read travels by its length.
+    /// Reads a packet from its IP header on. It fails only if there is no IP header; a packet with
+    /// other unreadable parts has its length alone.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Read, Unread> {
         let version = bytes.first().ok_or(Unread::Empty)? >> 4;
         if version != 4 && version != 6 {
@@ -234,9 +235,9 @@ fn fragmented(extensions: &Ipv6ExtensionsSlice) -> Option<u32> {
     }
 }
 
-/// Of all but TCP. `datagram`: its number, of IPv4.
+/// Fields of the headers of all protocols but TCP. `datagram`: the identification in the IP header.
 fn above(protocol: IpNumber, payload: &[u8], datagram: u32) -> Above {
-    /// Of UDP, and of an echo.
+    /// Length of the header of UDP, and of an echo.
     const HEADER: usize = 8;
     if payload.len() < HEADER {
         return Above::default();

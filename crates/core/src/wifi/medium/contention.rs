@@ -1,9 +1,10 @@
-//! EDCA and DCF: who transmits next (IEEE 802.11-2020 10.3.4 and 10.23.2).
+//! EDCA and DCF: the choice of the radio that transmits next (IEEE 802.11-2020 10.3.4 and 10.23.2).
 //!
-//! Every radio keeps its own view of the medium, so radios that do not hear each other need nothing special. A backoff is
-//! kept as the instant at which it would end if the medium stayed idle; sensing a transmission turns what is left of it into
-//! slots, and the end of the transmission turns these into an instant again. So there is one deadline for the whole medium
-//! and no event for a slot.
+//! Every radio keeps its own view of the medium, so radios that do not hear each other need nothing
+//! special. A backoff is kept as the instant at which it would end if the medium stayed idle;
+//! sensing a transmission turns its remaining time into slots, and the end of the transmission
+//! turns these into an instant again. So there is one deadline for the whole medium and no event
+//! for a slot.
 //!
 //! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
 //! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
@@ -53,7 +54,7 @@ struct Access {
     has_frame: bool,
 }
 
-/// What contention must know of a radio.
+/// Facts about a radio that contention needs.
 #[derive(Debug)]
 pub(super) struct Contender {
     pub timing: Arc<Timing>,
@@ -69,13 +70,13 @@ pub(super) struct Contender {
 
 #[derive(Debug)]
 pub(super) struct Contention {
-    /// By radio, of those that have their own.
+    /// By radio: its own view of the medium, if it has one.
     carrier: Vec<Carrier>,
-    /// What all others sense, where it is shared: those that have not taken part in an exchange lately.
+    /// One view that radios share which have not taken part in an exchange lately.
     shared: Carrier,
-    /// By radio: whether it has its own.
+    /// By radio: true if it has a view of its own.
     is_apart: Vec<bool>,
-    /// Where it is shared: those that have.
+    /// Radios with a view of their own, where others share one.
     apart: Vec<RadioId>,
     // [IEEE80211-10.23.2.2-1]
     access: Vec<[Access; 4]>,
@@ -83,40 +84,43 @@ pub(super) struct Contention {
     kinds: Vec<Kind>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
-    /// Where it is shared: whether the radio's backoffs are in the queues. Then no instants are known of them by themselves. One that has
-    /// its own medium stays there while the queues stand: who answers has mostly come back when they go on.
+    /// By radio: true if its backoffs are in the queues, without a `ready_at` of their own. A radio
+    /// that gets a view of its own stays in the queues while they stand still: a responder has
+    /// mostly come back when they go on.
     is_queued: Vec<bool>,
-    /// Radios with something pending that sense what is shared and are not in the queues: each is stopped and started by itself.
+    /// Radios outside the queues that have a frame or backoff pending and share the common view.
+    /// Each is stopped and started by itself.
     loose: Set,
-    /// By kind.
+    /// Queues of backoffs, by kind.
     queues: Vec<Queue>,
     /// Kinds whose queues have had a backoff.
     in_use: Vec<u16>,
     /// Since when backoffs in the queues run, interframe spaces included; [`NEVER`]: the medium is busy.
     queues_start: Time,
-    /// By radio, of those in the queues: the slot in which each backoff is over.
+    /// By radio in the queues: the slot in which each backoff is over.
     due: Vec<[u64; 4]>,
     /// By radio: when its first frame may leave.
     ready: Vec<Time>,
-    /// Radios of which that is known.
+    /// Radios for which `ready` is known.
     has_ready: Set,
-    /// By radio: its draws.
+    /// By radio: its random numbers.
     rng: Vec<Rng>,
     /// By transmitter: the other radios that hear it. Empty where `shared` is used.
     hears: Vec<Vec<RadioId>>,
     heard: Vec<bool>,
     sensing: Span,
-    /// Least of `ready`, and whose; stale when `is_stale`.
+    /// The least of `ready` and its radio; out of date if `is_stale`.
     next: (Time, RadioId),
     is_stale: bool,
-    /// All hear all, by IEEE 802.11 with one EIFS: most of them sense the same. What a transmission stops, the one that follows within
-    /// the exchange finds stopped.
+    /// All radios hear each other and follow IEEE 802.11 with one EIFS, so most of them sense the
+    /// same. Backoffs that a transmission stops stay stopped for the rest of the exchange.
     is_one_cell: bool,
     /// `shared` is used: in one cell of more than [`FEW`] radios.
     shares: bool,
 }
 
-/// Of so few radios each looks for itself: most of them take part in every exchange.
+/// Up to this number of radios each has a view of its own, since most of them take part in every
+/// exchange.
 const FEW: usize = 8;
 
 impl Contention {
@@ -235,7 +239,7 @@ impl Contention {
         self.apart.push(RadioId::at(r));
     }
 
-    /// Whether `to` hears `from`.
+    /// True if `to` hears `from`.
     #[inline]
     pub(super) fn is_heard(&self, from: RadioId, to: RadioId) -> bool {
         if self.is_one_cell {
@@ -244,13 +248,13 @@ impl Contention {
         self.heard[from.index() * self.ready.len() + to.index()]
     }
 
-    /// Whether the radio senses a transmission, its own included.
+    /// True if the radio senses a transmission, its own included.
     #[inline]
     pub(super) fn is_busy(&self, radio: RadioId) -> bool {
         self.sensed_by(radio.index()).sensed > 0
     }
 
-    /// Whether the radio takes part in an exchange.
+    /// True if the radio takes part in an exchange.
     #[inline]
     pub(super) fn is_engaged(&self, radio: RadioId) -> bool {
         self.sensed_by(radio.index()).engaged
@@ -355,7 +359,8 @@ impl Contention {
         winner
     }
 
-    /// Whether the frame that has just been let go is one to drop: it found the medium busy too often.
+    /// True if the frame that may leave now must be dropped instead, since it found the medium busy
+    /// too often. Clears the flag.
     #[inline]
     pub(super) fn take_given_up(&mut self, radio: RadioId, ac: Ac) -> bool {
         std::mem::take(&mut self.windows[radio.index()][ac.index()].gives_up)
@@ -529,15 +534,16 @@ impl Contention {
         self.windows[radio.index()][ac.index()].succeed();
     }
 
-    /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
+    /// True if virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
     // [IEEE80211-10.3.2.9-2]
     pub(super) fn has_nav(&self, radio: RadioId, now: Time) -> bool {
         self.sensed_by(radio.index()).nav > now
     }
 
-    /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
+    /// Turns the remaining time of the backoffs into slots. A frame that is due before its radio
+    /// can sense the transmission is sent nevertheless.
     fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
-        // In the queues they stand already.
+        // Backoffs in the queues are stopped already.
         if self.pending[r] == 0 || self.is_queued[r] {
             return self.set_ready(r, NEVER);
         }
@@ -545,7 +551,8 @@ impl Contention {
         self.freeze_as::<false>(r, now, engaged, counted);
     }
 
-    /// As [`Self::freeze`], of a radio that is engaged or not. `DOT11`: the rule of all radios is known to be that.
+    /// As [`Self::freeze`]; `engaged`: the radio takes part in an exchange. `DOT11`: all radios
+    /// follow [`Rule::Dot11`].
     #[inline(always)]
     // [IEEE80211-10.3.4.3-2]
     fn freeze_as<const DOT11: bool>(&mut self, r: usize, now: Time, engaged: bool, counted: &mut Counted) {
@@ -591,7 +598,8 @@ impl Contention {
         self.thaw_as::<false>(r, &carrier);
     }
 
-    /// As [`Self::thaw`], of a radio that senses this. `DOT11`: the rule of all radios is known to be that.
+    /// As [`Self::thaw`], for a radio that senses `carrier`. `DOT11`: all radios follow
+    /// [`Rule::Dot11`].
     #[inline(always)]
     // [IEEE80211-10.3.4.3-2]
     fn thaw_as<const DOT11: bool>(&mut self, r: usize, carrier: &Carrier) {
@@ -599,7 +607,7 @@ impl Contention {
         let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
-            // One that is due in spite of what it has not sensed stays so.
+            // A frame that was due before its radio could sense the transmission stays due.
             if a.ready_at == NEVER {
                 let kind = &self.kinds[usize::from(a.kind)];
                 let rule = if DOT11 { Rule::Dot11 } else { kind.rule };
@@ -621,7 +629,7 @@ impl Contention {
         self.set_ready(r, ready);
     }
 
-    /// What is ready has changed otherwise.
+    /// Computes the radio's `ready` anew, after another change of its frames or backoffs.
     fn update(&mut self, r: usize) {
         let access = &self.access[r];
         let all = bits(self.pending[r]).map(|ac| &access[ac]).filter(|a| a.has_frame).map(|a| a.ready_at);

@@ -1,4 +1,4 @@
-//! What radios hear of each other: a signal between two radios, whichever of them sends.
+//! Signals between pairs of radios, each for both directions.
 
 use super::{NEVER, component};
 use crate::rng::{Purpose, Rng, stream};
@@ -6,7 +6,8 @@ use crate::units::Time;
 use crate::wifi::ids::RadioId;
 use crate::wifi::phy::{Quality, Signal};
 
-/// Two radios that can decode each other's frames. Of others a radio senses no more than that the medium is busy.
+/// Two radios that can decode each other's frames. A radio senses other transmissions as a busy
+/// medium only.
 #[derive(Debug)]
 pub struct PathSetup {
     /// The two. Frames that either sends draw their errors from its own random numbers.

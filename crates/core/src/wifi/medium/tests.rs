@@ -209,7 +209,7 @@ fn fates_of_long_ampdus_are_read_back_one_by_one() {
         let (mut sent, mut missing): (Vec<u32>, Vec<u32>) = ((0..count).collect(), (0..count).collect());
         for (_, at, from, fates) in &table.heard {
             assert_eq!((*at, *from), (A, B));
-            // What has not arrived is sent again; all of it, if the answer was lost.
+            // MPDUs that have not arrived are sent again; all MPDUs are, if the answer was lost.
             let names: Vec<u32> = fates.iter().map(|&(name, _)| name).collect();
             assert!(names == missing || names == sent);
             missing.retain(|name| !fates.contains(&(*name, Fate::Whole)));

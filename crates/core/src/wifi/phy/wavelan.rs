@@ -38,7 +38,7 @@ pub const ETHERNET_HEADER_BYTES: u32 = 14;
 /// Shortest Ethernet frame, FCS included.
 pub const ETHERNET_MIN_BYTES: u32 = 64;
 
-/// What a backoff does while another radio transmits.
+/// Behaviour of a backoff while another radio transmits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {

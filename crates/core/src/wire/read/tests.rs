@@ -45,7 +45,7 @@ fn thousands_of_connections_are_told_apart() {
     all.sort_unstable();
     let before = all.len();
     all.dedup();
-    // Of 4000 hashes of 32 bits one pair in 500 such sets is equal.
+    // One in 500 sets of 4000 random hashes of 32 bits has an equal pair.
     assert!(before - all.len() <= 1, "{} collisions", before - all.len());
 }
 

@@ -96,7 +96,7 @@ pub struct Mac80211Config {
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
     /// Pacing shift `n` that the radio sets for TCP small queues. A connection may have the data of
-    /// 1 s / 2^n at its pacing rate waiting below it. Default: 8 ms.
+    /// 1 s / 2^n at its pacing rate waiting below it. Default: 7, about 8 ms.
     #[schemars(range(max = 30))]
     pub tsq_pacing_shift: u32,
 }

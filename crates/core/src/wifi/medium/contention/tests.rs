@@ -99,7 +99,7 @@ fn a_frame_that_finds_only_the_nav_set_draws_a_backoff() {
 
 const NOBODY: RadioId = RadioId(u16::MAX);
 
-/// What is left of a backoff of 5 when another radio begins so long after AIFS.
+/// Slots left of a backoff of 5 when another radio begins `after_aifs_ns` after AIFS.
 fn left(has_qos: bool, after_aifs_ns: u64) -> u64 {
     let mut c = scene(3, has_qos, true, 15, &[]);
     let aifs = timing().aifs(if has_qos { 3 } else { 2 }).as_ns();
@@ -356,7 +356,7 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
     }
 }
 
-/// What a radio sends next, its answer behind SIFS; another frame comes in between.
+/// Runs the next exchange: data, and its answer after SIFS; another radio gets a frame in between.
 fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: RadioId, more: bool) -> u64 {
     let at = Time::from_ns;
     let (_, from) = c.next();

@@ -1,11 +1,12 @@
-//! What decides whether frames between two devices arrive: nothing at all, a given error rate, or an SNR over time.
+//! Signals between two devices, which decide if frames arrive: without loss, by a given error rate,
+//! or by an SNR over time.
 //!
 //! A [`Signal`] stands for one pair of devices and serves both directions (a radio channel is reciprocal). Ask it for the
 //! [`Quality`] at the start of each PPDU, then for the fate of the MPDUs in it. Each kind of signal is a file here and a
 //! line of the registry.
 //!
-//! An SNR is that of the whole signal power over the noise in 20 MHz; what width and streams make of it is the affair of
-//! [`super::errors`].
+//! An SNR is the whole signal power over the noise in 20 MHz; [`super::errors`] accounts for width
+//! and streams.
 
 mod shadowing;
 
@@ -25,7 +26,7 @@ use crate::policy::policies;
 use crate::rng::Stream;
 use crate::units::Time;
 
-/// What a signal may know about where it stands.
+/// Facts about its pair of devices that a signal may use.
 #[derive(Debug, Clone)]
 pub struct SignalContext {
     /// The PHY of the station, whose band and modes hold for both directions.
@@ -34,9 +35,10 @@ pub struct SignalContext {
     pub stream: Stream,
 }
 
-/// What decides how good the link between two devices is, in both directions.
+/// Quality of the link between two devices, in both directions.
 pub trait SignalSource {
-    /// The quality at `now`. Times are best asked for in order: at an earlier one than the last, what is random stays as it was.
+    /// The quality at `now`. Callers should ask for times in order. At an earlier time than the
+    /// last, the random parts keep their latest values.
     fn quality(&mut self, now: Time) -> Quality;
 
     /// Error events per bit in a mode, where the quality is [`Quality::ErrorRate`].
@@ -56,18 +58,19 @@ pub trait SignalSource {
     }
 }
 
-/// What the parameters of a signal tell before it is built.
+/// Properties of a signal's parameters that are known before it is built.
 pub trait SignalRules {
-    /// Whether they go together with the PHY; if not, the key and what would fit. (Values were checked when they were read.)
+    /// Checks that the parameters go together with the PHY. The error names the key and what is
+    /// accepted. (Values were checked when they were read.)
     fn check_phy(&self, _phy: &PhyConfig) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether its quality is an SNR. A receiver then has a power, which roaming by power needs.
+    /// True if its quality is an SNR. The receiver then has a power, which roaming by power needs.
     fn has_snr(&self) -> bool;
 
-    /// What it makes of the distance between the devices. A signal that follows from it has a key `distance_m`, which positions and
-    /// walks of a scenario stand for.
+    /// Use of the distance between the devices. A signal that follows from the distance has a key
+    /// `distance_m`, for which positions and walks of a scenario stand.
     fn distance(&self) -> Distance {
         Distance::Unused
     }
@@ -78,21 +81,21 @@ pub trait SignalRules {
     }
 }
 
-/// What a signal makes of the distance between the devices.
+/// Use that a signal makes of the distance between the devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distance {
-    /// It does not follow from it.
+    /// The signal does not follow from the distance.
     Unused,
-    /// It follows from it, and somebody must say how far it is.
+    /// The signal follows from the distance, which must be given elsewhere.
     Needed,
-    /// It follows from it; this far, m.
+    /// The signal follows from the distance, which is this, m.
     Given(f64),
 }
 
 policies! {
     /// One of the registered signals.
     AnySignal: SignalSource,
-    /// What decides the SNR or the error rate between two devices: a name, or a table with `kind`.
+    /// Model of the SNR or the error rate between two devices: a name, or a table with `kind`.
     SignalConfig("a signal", by "kind"): SignalRules, built with SignalContext {
         perfect => Perfect / PerfectConfig,
         error_rate => ErrorRate / ErrorRateConfig,
@@ -109,7 +112,7 @@ impl Default for SignalConfig {
     }
 }
 
-/// What an SNR may be, dB.
+/// Accepted values of an SNR, dB.
 const SNR_DB: RangeInclusive<f64> = -50.0..=150.0;
 
 /// Thermal noise at 290 K in 20 MHz, and the receiver's own.
@@ -131,12 +134,12 @@ pub enum Quality {
 }
 
 impl Quality {
-    /// Of an SNR in 20 MHz.
+    /// The quality of an SNR in 20 MHz.
     #[inline]
     pub fn of_snr_db(snr_db: f64) -> Quality {
         Quality::SnrDb(single(snr_db))
     }
-    /// Whether nothing is lost.
+    /// True if nothing is lost.
     #[inline]
     pub fn is_perfect(self) -> bool {
         matches!(self, Quality::Perfect)
