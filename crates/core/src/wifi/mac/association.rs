@@ -226,7 +226,7 @@ impl SimMac {
         }
     }
 
-    /// Takes out what a station's own queue has.
+    /// Takes all packets out of a station's own queue.
     fn empty_qdisc(&mut self, now: Time, r: usize, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
             let transmit = &mut self.transmits[r];

@@ -105,7 +105,7 @@ impl SimMac {
         Some(self.pair_of[at].1)
     }
 
-    /// A group-addressed frame is over: it has gone up, once, if it has reached anybody.
+    /// A group-addressed frame is over. It goes up once if it has reached any station.
     #[cold]
     fn end_group(&mut self, now: Time, plan: &Plan, outcome: &Outcome, pool: &Pool, out: &mut AirOutputs) {
         let radio = &mut self.radios[plan.from.index()];
@@ -127,7 +127,8 @@ impl SimMac {
         self.hand_up(session, pool, out);
     }
 
-    /// MPDUs of a PPDU with data, or a Block Ack request, have ended: what reached the recipient.
+    /// MPDUs of a PPDU with data, or a Block Ack request, have ended; `arrival`: the parts that
+    /// reached the recipient.
     #[inline]
     fn hear(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>, pool: &Pool, out: &mut AirOutputs) {
         let Arrival { at, mode, caught, first, fates, is_first, snr_db, response, chance } = arrival;
@@ -248,7 +249,8 @@ impl SimMac {
         }
     }
 
-    /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
+    /// The originator knows the outcome of its exchange. For frames without acknowledgement
+    /// `x.answered` tells if the data arrived.
     fn complete(
         &mut self,
         now: Time,
@@ -446,7 +448,7 @@ fn stage_index(ppdu: &Ppdu) -> usize {
     ppdu.series.stage_of_try(ppdu.tried).unwrap_or(ppdu.series.stages().len() - 1)
 }
 
-/// That of the latest try.
+/// The stage of the latest try.
 fn stage_index_of_last(ppdu: &Ppdu) -> usize {
     ppdu.series.stage_of_try(ppdu.tried.saturating_sub(1)).unwrap_or(ppdu.series.stages().len() - 1)
 }

@@ -10,8 +10,8 @@ use crate::wifi::medium::{Medium, Signals};
 use crate::wifi::trace::Ac;
 
 impl SimMac {
-    /// Fills the driver from the queues and forms what is to be sent, as far as there is room. True if the radio contends for more than
-    /// before.
+    /// Fills the driver from the queues and forms PPDUs as long as there is room. Returns true if
+    /// another category of the radio contends.
     pub(in crate::wifi) fn serve(
         &mut self,
         now: Time,
@@ -133,7 +133,7 @@ impl SimMac {
         queue.schedule(id, &mut self.sessions[id.index()], &self.transmits[radio.index()]);
     }
 
-    /// Forms one PPDU; false if nothing can be sent.
+    /// Forms one PPDU; returns false if nothing can be sent.
     pub(super) fn form(
         &mut self,
         now: Time,
@@ -189,7 +189,7 @@ impl SimMac {
         }
     }
 
-    /// A discipline's own clock.
+    /// Does the periodic work of the disciplines for which it is due.
     #[cold]
     pub(in crate::wifi) fn on_aqm(&mut self, now: Time, medium: &mut Medium, pool: &mut Pool, out: &mut AirOutputs) {
         self.aqm_at = NEVER;
@@ -206,7 +206,8 @@ impl SimMac {
     }
 }
 
-/// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
+/// Airtime that AQL counts for a packet: its duration at the mode that rate control thinks best,
+/// without a share of the overhead.
 fn airtime_estimate(size: u16, link: &Link) -> Span {
     link.rate.best().rate().time_for(u64::from(size)).min(MOST_BOOKED)
 }

@@ -73,7 +73,7 @@ impl Link {
             u128::from(self.stats.held_packets) * u128::from(now.since(self.counted_to).as_ns());
         self.counted_to = now;
     }
-    /// The host no longer holds so many packets with so many bytes.
+    /// The host releases this number of packets and bytes.
     pub(super) fn release(&mut self, now: Time, packets: u32, bytes: u64) {
         self.count_to(now);
         self.stats.held_packets -= u64::from(packets);
@@ -111,7 +111,7 @@ pub struct SimMac {
     /// Access point and station of each pair, in order.
     pair_of: Vec<((RadioId, RadioId), PairId)>,
     pub(super) sessions: Vec<Session>,
-    /// Sessions whose recipient holds something.
+    /// Sessions with a recipient that holds MPDUs.
     holding: Vec<SessionId>,
     pub(super) reorder_at: Time,
     pub(super) aqm_at: Time,
@@ -129,7 +129,8 @@ pub struct SimMac {
     pub(super) frames: Vec<FrameRecord>,
 }
 
-/// The radios and what their calls work on: a [`Mac`](super::medium::Mac) for as long as the medium is called.
+/// The radios with the pool and the outputs that their calls use: a [`Mac`](super::medium::Mac) for
+/// one call of the medium.
 pub(super) struct Sim<'a> {
     pub mac: &'a mut SimMac,
     pub pool: &'a mut Pool,
@@ -372,7 +373,7 @@ impl SimMac {
         id
     }
 
-    /// Books what a discipline has just dropped and marked.
+    /// Books the packets that a discipline has just dropped and marked.
     #[inline]
     pub(super) fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
         if !self.drops.is_empty() {

@@ -126,9 +126,9 @@ impl Ppdu {
 pub(in crate::wifi) struct Session {
     pub link: AirLinkId,
     pub next_sn: Seq12,
-    /// Not yet sent, in order.
+    /// MPDUs not yet sent, in order.
     pub fresh: VecDeque<Mpdu>,
-    /// To be sent again, by sequence number.
+    /// MPDUs to be sent again, by sequence number.
     pub again: VecDeque<Mpdu>,
     /// A Block Ack request is due.
     pub bar: bool,
@@ -136,7 +136,8 @@ pub(in crate::wifi) struct Session {
     pub is_scheduled: bool,
     /// Number of this session in the queues above the driver.
     pub receiver: Receiver,
-    /// Sequence numbers that the Block Ack agreement lets be open: the originator's bound or the recipient's, whichever is less.
+    /// Most sequence numbers that may be open under the Block Ack agreement: the lesser of the
+    /// originator's and the recipient's bound.
     // [IEEE80211-10.25.2-2]
     pub window: u16,
     /// The recipient's side; `None` without Block Ack.
@@ -144,7 +145,8 @@ pub(in crate::wifi) struct Session {
     pub recipient_waits: bool,
     /// The association is over: nothing new goes through it.
     pub is_over: bool,
-    /// The first of `fresh` tests a rate, with this series: so rate control said when it left the queue.
+    /// Series with which the first of `fresh` tests a rate; rate control chose it when the frame
+    /// left the queue.
     pub sample: Option<RateSeries>,
 }
 
@@ -153,7 +155,7 @@ impl Session {
         self.bar || !self.again.is_empty() || !self.fresh.is_empty()
     }
 
-    /// The last of these is in a PPDU for the first time.
+    /// Numbers the last of these MPDUs, which is in a PPDU for the first time.
     #[inline]
     pub(in crate::wifi) fn number(&mut self, mpdus: &mut [Mpdu]) {
         if let Some(mpdu) = mpdus.last_mut() {
@@ -162,7 +164,8 @@ impl Session {
         }
     }
 
-    /// Puts back what is to be sent again. `failed` is in order; both lie within one window.
+    /// Puts back MPDUs that must be sent again. `failed` is in order; both lists lie within one
+    /// window.
     pub(in crate::wifi) fn put_back(&mut self, failed: &[Mpdu]) {
         for &mpdu in failed {
             let at = self.again.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
@@ -179,12 +182,13 @@ mod tests {
 
     #[test]
     fn an_rts_in_vain_is_no_try_of_the_last_stage() {
-        // Tries by stage, with the data or with an RTS only; and what rate control is told.
+        // Tries by stage, true with the data and false with an RTS only; and the tries that rate
+        // control is told of.
         for (made, told) in [
             (&[(0, true)][..], [1, 0, 0, 0]),
             (&[(0, true), (0, true)], [2, 0, 0, 0]),
             (&[(0, true), (1, false), (1, false), (1, true)], [1, 1, 0, 0]),
-            // All of a stage that went by count, RTS or not.
+            // All tries of earlier stages count, with data or RTS only.
             (&[(0, true), (1, false), (1, true), (2, false), (2, true), (2, true)], [1, 2, 2, 0]),
             (&[(0, false), (0, false)], [1, 0, 0, 0]),
         ] {

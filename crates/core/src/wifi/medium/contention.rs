@@ -9,16 +9,18 @@
 //! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
 //! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
 //!
-//! DCF counts a slot when it has been idle to its end; EDCA counts at the slot's beginning, the end of AIFS included, so that
-//! another's transmission in a slot does not keep that slot from being counted (10.23.2.4; Tinnirello and Bianchi 2010).
+//! DCF counts a slot when it has been idle to its end; EDCA counts it at its beginning, the end of
+//! AIFS included. So a slot in which another radio transmits counts, too (10.23.2.4; Tinnirello and
+//! Bianchi 2010).
 //!
-//! After a transmission that a radio could not decode (a collision, or errors in what was for it) EIFS stands in the place of
-//! DIFS; not after one that began while it was sending itself, of which it knows the energy alone. A radio whose own transmission
-//! stayed without answer notices when the ACK timeout is over. Under DCF it then counts on, DIFS having passed meanwhile
-//! (10.3.4.3); under EDCA AIFS begins only then (10.23.2.4).
+//! EIFS replaces DIFS after a transmission that a radio could not decode: a collision, or errors in
+//! a frame for it. DIFS stays after one that began while the radio was sending, of which it senses
+//! the energy alone. A radio notices a missing answer when the ACK timeout is over. Under DCF it
+//! then counts on, since DIFS has passed (10.3.4.3). Under EDCA AIFS begins only then (10.23.2.4).
 //!
-//! [`carrier`] has what a radio senses, [`backoff`] the window of a category and how its slots are counted, [`set`] the radios that
-//! a transmission concerns, and [`queue`] backoffs that run down in step.
+//! [`carrier`] has the medium as a radio senses it, [`backoff`] the window of a category and its
+//! count of slots. [`set`] has the radios that a transmission concerns, and [`queue`] backoffs that
+//! run down in step.
 
 mod backoff;
 mod carrier;
@@ -93,9 +95,10 @@ pub(super) struct Contention {
     loose: Set,
     /// Queues of backoffs, by kind.
     queues: Vec<Queue>,
-    /// Kinds whose queues have had a backoff.
+    /// Kinds with a queue that has had a backoff.
     in_use: Vec<u16>,
-    /// Since when backoffs in the queues run, interframe spaces included; [`NEVER`]: the medium is busy.
+    /// Time since which backoffs in the queues run, interframe spaces included; [`NEVER`]: the
+    /// medium is busy.
     queues_start: Time,
     /// By radio in the queues: the slot in which each backoff is over.
     due: Vec<[u64; 4]>,
@@ -197,7 +200,7 @@ impl Contention {
         c
     }
 
-    /// Fills in who hears whom.
+    /// Fills in the table of the radios that hear each other.
     fn hide(&mut self, hidden: &[(RadioId, RadioId)]) {
         let n = self.ready.len();
         self.heard = vec![true; n * n];
@@ -260,7 +263,7 @@ impl Contention {
         self.sensed_by(radio.index()).engaged
     }
 
-    /// The radio whose frame may leave first, and when; ties to the lower number.
+    /// Time and radio of the first frame that may leave; ties go to the lower number.
     #[inline]
     pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.is_stale {
@@ -328,8 +331,9 @@ impl Contention {
         self.update(r);
     }
 
-    /// The categories of a radio whose frame may leave at `now`, highest priority first: the first is the one that does.
-    /// The others have collided inside the radio (10.23.2.12): their window grows and they draw anew.
+    /// Takes the frame of a radio that may leave at `now`, of several categories the one with the
+    /// highest priority. The other categories have collided inside the radio (10.23.2.12): their
+    /// windows grow and they draw anew.
     // [IEEE80211-10.23.2.12-1]
     pub(super) fn take(&mut self, radio: RadioId, now: Time) -> Ac {
         let r = radio.index();
@@ -398,11 +402,12 @@ impl Contention {
         }
     }
 
-    /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not. At `follows` the next
-    /// one of the exchange begins; [`NEVER`]: none does.
+    /// A transmission ends. Radios that decoded it stay silent until `nav_end`. `is_decoded`: its
+    /// receiver decoded it. At `follows` the next transmission of the exchange begins; [`NEVER`]:
+    /// none does.
     ///
-    /// Where all hear all, backoffs of those who are silent beyond that stay as they are: that transmission would stop
-    /// them before they have begun.
+    /// Where all radios hear each other, backoffs of radios that are silent beyond `follows` stay
+    /// stopped. The next transmission would stop them before they begin.
     pub(super) fn on_end(
         &mut self,
         transmitter: RadioId,
@@ -414,7 +419,8 @@ impl Contention {
     ) {
         let stays = if self.is_one_cell && follows != NEVER { follows + self.sensing } else { NEVER };
         let t = transmitter.index();
-        // Others make of what nobody can decode what it does.
+        // After a transmission that no radio can decode, the receiver senses the same as the
+        // others, and needs no view of its own.
         if receiver.index() < self.ready.len() && self.shared.clean {
             self.set_apart(receiver.index());
         }
@@ -467,7 +473,8 @@ impl Contention {
         }
     }
 
-    /// A radio whose backoffs all stand, and which senses what the others sense, is one of them again. False if it does not.
+    /// Lets a radio with stopped backoffs share the common view again if it senses the same.
+    /// Returns false if it does not.
     fn rejoins(&mut self, r: usize) -> bool {
         let rejoins = self.shares && self.shared.sensed == 0 && self.carrier[r].is_as(&self.shared);
         if rejoins {
@@ -479,7 +486,7 @@ impl Contention {
         rejoins
     }
 
-    /// From now on a radio has no medium of its own.
+    /// From now on a radio has no view of its own.
     fn join(&mut self, r: usize) {
         self.is_apart[r] = false;
         if self.pending[r] != 0 && !self.is_queued[r] {

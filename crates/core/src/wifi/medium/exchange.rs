@@ -1,4 +1,4 @@
-//! Frame exchanges: from the end of a backoff to what the originator makes of the answer.
+//! Frame exchanges: from the end of a backoff to the outcome at the originator.
 
 use std::ops::Range;
 
@@ -508,7 +508,7 @@ impl Medium {
         reached
     }
 
-    /// When the next MPDU ends, of a PPDU whose MPDUs go up one by one; else when the PPDU does.
+    /// End of the next MPDU, where MPDUs go up one by one; else the end of the PPDU.
     #[cold]
     fn next_end(&self, i: usize) -> Time {
         let x = &self.exchanges[i];
@@ -524,7 +524,8 @@ impl Medium {
         x.data_start + preamble + x.data.saturating_sub(preamble).mul_ratio(offset.into(), x.plan.psdu_bytes.into())
     }
 
-    /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
+    /// The originator knows the outcome of its exchange. `answered`: the answer came; for frames
+    /// without acknowledgement, the data arrived.
     fn complete(&mut self, now: Time, i: usize, answered: bool, mac: &mut impl Mac) {
         self.occupancy.count_to(now, self.exchanges.len());
         let x = &self.exchanges[i];
@@ -595,7 +596,7 @@ impl Medium {
     }
 }
 
-/// Decides on MPDUs of a PPDU whose beginning was caught.
+/// Decides on the MPDUs of a PPDU after the receiver has caught its preamble.
 struct Judge<'a> {
     signal: &'a Signal,
     quality: Quality,

@@ -95,7 +95,7 @@ struct Radio {
     hears_one_by_one: bool,
 }
 
-/// How the time of a medium was spent, by the number of frame exchanges under way.
+/// Use of a medium's time, by the number of frame exchanges under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Occupancy {
     counted_to: Time,
@@ -109,7 +109,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Up to `now` there were so many exchanges.
+    /// Counts the time up to `now`, with this number of exchanges.
     #[inline]
     fn count_to(&mut self, now: Time, exchanges: usize) {
         let ns = now.since(self.counted_to).as_ns();
@@ -141,13 +141,13 @@ pub struct Medium {
     spare: Vec<Vec<u32>>,
 }
 
-/// Names what draws: the `i`-th of its kind in the channel of that index.
+/// Name of a stream of random numbers: that of the `i`-th component in the channel of that index.
 pub(super) fn component(channel: u32, i: usize) -> u64 {
     u64::from(channel) << 32 | i as u64
 }
 
 impl Medium {
-    /// The medium at time 0, and nobody sends.
+    /// The medium at time 0, without a transmission.
     pub fn new(setup: MediumSetup) -> Medium {
         let (seed, index) = (setup.seed, setup.index);
         let contenders = setup.radios.iter().enumerate().map(|(i, r)| Contender {
@@ -180,7 +180,7 @@ impl Medium {
         }
     }
 
-    /// When a stage of an exchange ends, or a radio may begin.
+    /// Time at which a stage of an exchange ends, or a radio may begin.
     #[inline]
     pub fn deadline(&mut self) -> Time {
         let mut due = self.contention.next().0;
@@ -190,8 +190,8 @@ impl Medium {
         due
     }
 
-    /// A frame waits in a category: the radio contends for it. The frame itself is asked for when it may leave. False if the category had
-    /// one already, and nothing changes.
+    /// A frame waits in a category: the radio contends for it. The medium asks for the frame itself
+    /// when it may leave. Returns false if the category had one already, and nothing changes.
     #[inline]
     pub fn on_frame(&mut self, now: Time, radio: RadioId, ac: Ac) -> bool {
         self.contention.on_frame(radio, ac, now)
@@ -210,7 +210,7 @@ impl Medium {
         }
     }
 
-    /// Lets the radio begin that may at `now`; false if there is none.
+    /// Lets a radio begin that may do so at `now`; returns false if there is none.
     #[inline]
     pub fn begin_next(&mut self, now: Time, mac: &mut impl Mac) -> bool {
         let (at, radio) = self.contention.next();
@@ -221,7 +221,7 @@ impl Medium {
         true
     }
 
-    /// How its time was spent up to now.
+    /// Use of its time up to `now`.
     pub fn occupancy(&self, now: Time) -> Occupancy {
         let mut occupancy = self.occupancy;
         occupancy.count_to(now, self.exchanges.len());
@@ -234,7 +234,7 @@ impl Medium {
         &mut self.signals
     }
 
-    /// Exchanges under way, and since when.
+    /// Exchanges under way, each with its start.
     pub fn under_way(&self) -> impl Iterator<Item = (&Plan, Time)> {
         self.exchanges.iter().map(|x| (&x.plan, x.start))
     }

@@ -10,13 +10,13 @@ use crate::wifi::phy::{Quality, Signal};
 /// medium only.
 #[derive(Debug)]
 pub struct PathSetup {
-    /// The two. Frames that either sends draw their errors from its own random numbers.
+    /// The two radios. Frames of either draw their errors from random numbers of its own.
     pub ends: (RadioId, RadioId),
     /// The signal between them.
     pub signal: Signal,
 }
 
-/// A path and who sends on it: 0 or 1, as in [`PathSetup::ends`].
+/// A path and the end that sends on it: 0 or 1, as in [`PathSetup::ends`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Way {
     path: u32,
@@ -47,15 +47,16 @@ const NO_PATH: u32 = u32::MAX;
 pub struct Signals {
     paths: Vec<Path>,
     peers: Vec<Peers>,
-    /// By radio: what decides on the frames that it sends to all; opened with the first.
+    /// By radio: random numbers for the frames that it sends to all, opened with the first frame.
     group_chance: Vec<Option<Box<Rng>>>,
-    /// By radio: what names it.
+    /// By radio: the name of these random numbers.
     group_component: Vec<u64>,
     seed: u64,
 }
 
 impl Signals {
-    /// `groups`: radios whose random numbers for group-addressed frames are named first, in this order.
+    /// `groups`: their random numbers for group-addressed frames get the first names, in this
+    /// order.
     pub(super) fn new(radios: usize, setups: Vec<PathSetup>, groups: &[RadioId], channel: u32, seed: u64) -> Signals {
         let mut peers: Vec<Peers> = (0..radios).map(|_| Peers::default()).collect();
         for (path, setup) in (0..).zip(&setups) {
@@ -105,7 +106,8 @@ impl Signals {
         (&mut path.signal, &mut path.chance[usize::from(way.end)])
     }
 
-    /// The paths that end at a radio, in the order of the setup, and the random numbers of what it sends to all.
+    /// The paths that end at a radio, in the order of the setup, and the random numbers for its
+    /// frames to all.
     pub(super) fn around(&mut self, radio: RadioId) -> (&[u32], &mut [Path], &mut Rng) {
         let (seed, component) = (self.seed, self.group_component[radio.index()]);
         let chance = self.group_chance[radio.index()]
@@ -113,7 +115,7 @@ impl Signals {
         (&self.peers[radio.index()].paths, &mut self.paths, chance)
     }
 
-    /// How good the signal between two radios is now; `None` if they have none.
+    /// Quality of the signal between two radios; `None` if they have none.
     #[inline]
     pub fn quality(&mut self, from: RadioId, to: RadioId, now: Time) -> Option<Quality> {
         let way = self.way(from, to)?;

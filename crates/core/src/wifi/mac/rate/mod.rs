@@ -1,7 +1,8 @@
-//! Rate control: which modes a frame is tried in, and how often in each.
+//! Rate control: the modes in which a frame is tried, and the tries in each.
 //!
-//! A policy answers with a multi-rate retry series before a frame or an A-MPDU is sent and learns afterwards what became of
-//! it. It never sees the channel; only [`Ideal`] is told the signal-to-noise ratio.
+//! A policy answers with a multi-rate retry series before a frame or an A-MPDU is sent and learns
+//! its outcome afterwards. It never sees the channel; only [`Ideal`] is told the signal-to-noise
+//! ratio.
 
 mod statistics;
 mod steps;
@@ -228,7 +229,7 @@ fn full_name(standard: Standard) -> String {
     if standard == Standard::Wavelan { "WaveLAN".into() } else { format!("802.11{}", standard.name()) }
 }
 
-/// Refuses what is no MSDU (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).
+/// Refuses a size that is no MSDU's (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).
 fn check_reference_packet(size: Bytes) -> Result<(), String> {
     if (1..=2304).contains(&size.get()) {
         Ok(())
@@ -237,7 +238,7 @@ fn check_reference_packet(size: Bytes) -> Result<(), String> {
     }
 }
 
-/// Refuses what no Minstrel can work with.
+/// Refuses values that no Minstrel can use.
 fn check_learning(interval: Span, old_weight: Probability, cw: [u32; 2], max_retry: u8) -> Result<(), String> {
     let [cw_min, cw_max] = cw;
     if interval.is_zero() {
@@ -279,7 +280,7 @@ fn probability(p: f64) -> Probability {
     Probability::new(p).unwrap_or_default()
 }
 
-/// The index of the fastest mode; of several as fast, the first.
+/// The index of the fastest mode; the first if several are as fast.
 fn fastest(modes: &[Mode]) -> usize {
     let mut best = 0;
     for (i, mode) in modes.iter().enumerate() {

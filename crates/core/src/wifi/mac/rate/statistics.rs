@@ -69,7 +69,7 @@ impl RateTable {
         RateTable { modes: modes.to_vec(), stats: vec![RateStats::default(); modes.len()], position }
     }
 
-    /// Counts what a status says. A mode that is not in the table is passed over.
+    /// Counts the MPDUs of a status. A mode that is not in the table is passed over.
     pub(super) fn record(&mut self, status: &TxStatus<'_>) {
         let mpdus = u32::from(status.mpdus);
         let mut last = None;
@@ -94,7 +94,7 @@ impl RateTable {
     }
 }
 
-/// How airtime is estimated.
+/// Parameters of the estimate of airtime.
 #[derive(Debug, Clone)]
 pub(super) struct Airtime {
     pub timing: Arc<Timing>,

@@ -9,7 +9,7 @@ pub(super) struct Carrier {
     pub(super) sensed: u16,
     /// Since the medium became busy there was one transmission only, and not its own.
     pub(super) clean: bool,
-    /// It was sending when what it senses began.
+    /// It was sending when the transmission that it senses began.
     pub(super) deaf: bool,
     /// It takes part in an exchange, as originator or with a response to send.
     pub(super) engaged: bool,

@@ -220,7 +220,7 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false, NEVER);
     transmits(&mut c, 3, 160_000, 50_000, 0, true);
     assert_eq!(waiting(&mut c, 210_000), aifs);
-    // Errors in what was for others are not noticed; in what was for it they are.
+    // A radio notices errors in frames for itself, but not in frames for others.
     for (receiver, wait) in [(3, aifs), (2, extra + aifs)] {
         let mut c = scene(4, true, true, 0, &[]);
         transmits(&mut c, 0, 0, 100_000, receiver, false);

@@ -274,7 +274,7 @@ impl Targeted {
         }
     }
 
-    /// Probabilities, ranking and samples out of what was counted (`minstrel_ht_update_stats`).
+    /// Computes probabilities, ranking and samples from the counters (`minstrel_ht_update_stats`).
     #[cold]
     fn evaluate(&mut self, now: Time) {
         if self.ppdus > 0 {
@@ -283,7 +283,8 @@ impl Targeted {
             self.mean_ampdu_len = positive32((i64::from(self.mean_ampdu_len) + by).clamp(i64::from(ONE), 1 << 30));
             (self.ppdus, self.mpdus) = (0, 0);
         }
-        // A rate that the ranking begins with is compared by what it was, until its own turn.
+        // Rates at the start of the ranking are compared by their old probabilities until their own
+        // turn.
         let mut best = [0; 4];
         for g in 0..self.groups.len() {
             let members = self.groups[g].rates.clone();
@@ -537,7 +538,7 @@ impl Targeted {
         self.chain = self.stages[1..].iter().fold(RateSeries::of(self.stages[0]), |series, &s| series.more(s));
     }
 
-    /// `minstrel_downgrade_rate`: what the next group with no more streams has in its place.
+    /// `minstrel_downgrade_rate`: the rate in its place in the next group with no more streams.
     fn downgrade(&mut self, which: usize) {
         let group = usize::from(self.rate(self.by_throughput[which]).group);
         let streams = self.groups[group].streams;
