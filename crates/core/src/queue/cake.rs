@@ -198,7 +198,7 @@ impl CakeConfig {
 }
 checked!(CakeConfig);
 
-/// Which turn a queue waits for.
+/// The list in which a queue waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Turn {
     #[default]
@@ -225,7 +225,7 @@ struct Queue {
 #[derive(Debug, Clone, Copy, Default)]
 struct Host {
     tag: u32,
-    /// Its backlogged queues.
+    /// Number of its backlogged queues.
     bulk: u32,
 }
 
@@ -396,7 +396,7 @@ impl Cake {
         }
     }
 
-    /// The queue whose turn it is, taken off its list. One decaying queue is looked at for each packet.
+    /// Takes the next queue off its list. For each packet one decaying queue is examined.
     fn next_turn(&mut self, may_decay: bool) -> Option<usize> {
         let lists = &mut self.lists;
         let first = if may_decay { lists.decaying.pop_front() } else { None };

@@ -135,11 +135,12 @@ pub trait CodelStore {
 /// CoDel's state for one queue (RFC 8289 section 5.2), over any backing store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodelLaw {
-    /// Drops since this dropping state began, on top of what was remembered from the one before.
+    /// Drops since this dropping state began, added to the count remembered from the one before.
     count: u32,
     /// `count` when this dropping state began.
     last_count: u32,
-    /// When the sojourn time will have been above target for an interval; [`Time::NEVER`] while it is below.
+    /// Time at which the sojourn time has been above target for an interval; [`Time::NEVER`] while
+    /// it is below.
     first_above: Time,
     drop_next: Time,
     dropping: bool,

@@ -263,7 +263,7 @@ impl Aqm for Dualpi2 {
                     drops.dropped.push((packet.id, DropReason::Early));
                     continue;
                 }
-                // Linear marking of what remains, which is all of it.
+                // All remaining packets are marked: the linear probability is 1 or more.
                 drops.try_mark(packet.id, pool);
             }
             return Some(packet.id);
@@ -289,7 +289,7 @@ impl Aqm for Dualpi2 {
         self.next_update = if self.is_quiet() { Time::NEVER } else { self.next_tick(now) };
     }
 
-    /// That of a classic packet.
+    /// Probability for a classic packet.
     fn drop_probability(&self) -> Option<f64> {
         Some(self.squared())
     }

@@ -1,4 +1,5 @@
-//! Queue disciplines. Each decides which packets wait, in what order they leave, and which are dropped or marked.
+//! Queue disciplines. Each decides which packets wait, are dropped or are marked, and in which
+//! order they leave.
 
 mod stamped;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use crate::policy::policies;
 use crate::rng::{Stream, splitmix};
 use crate::units::{Bytes, DataRate, Time};
 
-/// Why a packet was dropped.
+/// Reason of a drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DropReason {

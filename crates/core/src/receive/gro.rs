@@ -254,8 +254,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, and whenever it is let go: the same segments go up, those of a flow in their order, and none is
-        /// merged across a gap, a mark or another timestamp.
+        /// For any arrivals and flushes the same segments go up, those of a flow in their order. No
+        /// segment is merged across a gap, a mark or another timestamp.
         #[test]
         fn the_segments_that_go_up_are_those_that_came(
             steps in prop::collection::vec((0u32..3, 0u32..6, 0u8..12, 1u16..1449), 1..300)

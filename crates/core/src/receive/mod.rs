@@ -70,7 +70,7 @@ impl Next {
 policies! {
     /// One of the registered receive offloads.
     AnyReceiveOffload: ReceiveOffload,
-    /// How a host takes packets from its interface, with its parameters.
+    /// Receive offload of a host's interface, with its parameters.
     ReceiveOffloadConfig("a receive offload"), built with () {
         off => Off / OffConfig,
         napi => Napi / NapiConfig,

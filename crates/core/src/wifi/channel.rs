@@ -60,7 +60,7 @@ pub struct PairConfig {
     pub access_point: RadioId,
     /// The radio link between them, in both directions alike.
     pub signal: SignalConfig,
-    /// How far apart they are, where one of them walks.
+    /// Distance of the two, where one of them walks.
     pub motion: Option<Motion>,
     /// The station comes and goes, and is not associated at first. `None`: it is associated all the time.
     pub roams: Option<Roams>,

@@ -58,7 +58,7 @@ radio_options! {
     eifs: bool,
     /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
     rts_threshold_bytes: u32,
-    /// Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others.
+    /// Rate control. Default: as in Linux, minstrel_ht for n and ac, minstrel for the others.
     rate_control: Option<RateConfig>,
     /// Aggregation into A-MPDUs; only with `qos` and standard n or ac.
     aggregation: Aggregation,
@@ -194,8 +194,9 @@ pub struct Retries {
     /// Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7).
     #[schemars(range(min = 1, max = 255))]
     pub frame_tries: u8,
-    /// For MPDUs with TCP segments, a lower limit by the rate that the sender sends at: `stepped` or `fixed`, whose index it is.
-    /// Source: Nomoto, Wu, Ohzahata and Kato, ICN 2017, pages 69-74, of which the abstract says no more than that. Default: off.
+    /// Lower limit for MPDUs with TCP segments, by the sender's rate: the index of `stepped` or
+    /// `fixed`. Source: Nomoto, Wu, Ohzahata and Kato, ICN 2017, pages 69-74; the abstract says no
+    /// more. Default: off.
     pub tcp_limit: Option<RetryOutConfig>,
     /// Reaction of the radio to an unanswered A-MPDU.
     pub on_missed: OnMissed,

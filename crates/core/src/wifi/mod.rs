@@ -1,4 +1,4 @@
-//! 802.11: the path from a station's queue to the access point's reorder buffer, and back.
+//! 802.11: the path of packets from the sender's queue to the recipient's reorder buffer.
 //!
 //! Frames are lengths, addresses and flags here; nothing assumes that their sender is our own TCP.
 

@@ -11,12 +11,13 @@
 //! | `times` | at given times |
 //!
 //! `rssi` is the behaviour of clients. wpa_supplicant (`bgscan` module `simple`) looks for another
-//! access point once the signal is below a threshold, which NetworkManager sets to -65 dBm where
-//! several access points serve a network (`simple:30:-65:300`), and moves
-//! (`wpa_supplicant_need_to_roam_within_ess` of 2.10) if the other is better by 1 dB at the edge of
-//! reception and by 5 dB where the signal is good. Unlike there, the others are measured all the
-//! time, the margin does not depend on the level, and estimated throughput does not count. The mean
-//! begins anew with each association, so a station does not go again before `samples` measurements.
+//! access point once the signal is below a threshold. NetworkManager sets it to -65 dBm where
+//! several access points serve a network (`simple:30:-65:300`). The client moves if the other is
+//! better by 1 dB at the edge of reception, and by 5 dB where the signal is good
+//! (`wpa_supplicant_need_to_roam_within_ess` of 2.10). Unlike there, the others are measured all
+//! the time, the margin does not depend on the level, and estimated throughput does not count. The
+//! mean begins anew with each association, so a station does not go again before `samples`
+//! measurements.
 //!
 //! A change takes from a few milliseconds, where all is known beforehand, to several hundred:
 //! Mishra, Shin and Arbaugh (SIGCOMM CCR 33(2), 2003) found that more than 90 % of it is the search

@@ -129,7 +129,8 @@ impl Announced {
     }
 }
 
-/// Bytes of the TCP options of a SYN that announces everything: MSS and window scale, and what is asked for.
+/// Bytes of the TCP options of a SYN that announces everything: MSS and window scale, and the
+/// options asked for.
 pub const fn syn_option_bytes(sack_permitted: bool, timestamps: bool) -> u16 {
     let bytes = tcp_option::LEN_MAXIMUM_SEGMENT_SIZE as u16
         + tcp_option::LEN_WINDOW_SCALE as u16
@@ -260,7 +261,7 @@ fn two_words(first: u32, second: u32) -> [u8; 8] {
     (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
 }
 
-/// A TCP option field under construction; what is not written stays NOP.
+/// A TCP option field under construction; bytes not written stay NOP.
 struct OptionField {
     bytes: [u8; TcpOptions::MAX_LEN],
     used: usize,

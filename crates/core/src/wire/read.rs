@@ -1,18 +1,19 @@
 //! Real packets: from their bytes to the fields that queues and radios look at, and their ECN bits back into the bytes.
 //!
-//! IPv4 and IPv6 are read, with extension headers; of TCP all fields and the options that acknowledgements speak by, of UDP and
-//! ICMP echoes kind and length. All else travels with the length that it has. Payload is never looked at, and no checksum is
-//! tested.
+//! IPv4 and IPv6 are read, with extension headers; of TCP all fields and the options of
+//! acknowledgements, of UDP and ICMP echoes kind and length. All other packets have their length
+//! alone. The reader never looks at payload, and tests no checksum.
 //!
-//! **Connections.** A connection is known by a hash of both addresses, the protocol and both ports, alike for both directions. An
-//! echo has its identifier in place of ports. Fragments have that of the datagram and never ports, which only the first
-//! of them carries. All else of the same protocol between the same addresses is one connection.
+//! **Connections.** A connection is known by a hash of both addresses, the protocol and both ports,
+//! the same for both directions. An echo has its identifier in place of ports. Fragments have the
+//! datagram's identification and never ports, which only the first of them carries. All other
+//! packets of one protocol between two addresses are one connection.
 //!
 //! **Access categories** are those that Linux gives a packet by its DSCP: `cfg80211_classify8021d` in net/wireless/util.c, after
 //! RFC 8325 section 4, and `ieee802_1d_to_ac` in net/mac80211/wme.c (6.12.117).
 //!
-//! **Windows** are scaled by what the SYNs of the connection said. [`Reader`] remembers that of the connections that began last, and
-//! takes the others' windows as they are.
+//! **Windows** are scaled as the SYNs of the connection announced. [`Reader`] remembers the scales
+//! of the connections that began last, and leaves the windows of others unscaled.
 
 use std::net::IpAddr;
 
@@ -212,8 +213,8 @@ impl Reader {
     }
 }
 
-/// The number of the datagram of which an IPv6 packet is a fragment. The library's iterator is none to use here: where an extension is cut
-/// it reads past the packet's end (etherparse 0.21).
+/// Identification of the datagram of which an IPv6 packet is a fragment. The library's iterator is
+/// not used: where an extension is cut, it reads past the packet's end (etherparse 0.21).
 fn fragmented(extensions: &Ipv6ExtensionsSlice) -> Option<u32> {
     let (mut kind, mut rest) = (extensions.first_header()?, extensions.slice());
     loop {

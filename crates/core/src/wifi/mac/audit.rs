@@ -15,8 +15,8 @@ pub struct AirHoldings {
     pub queued: (u64, u64),
     /// Packets in the drivers without a copy at the recipient.
     pub in_drivers: (u64, u64),
-    /// MPDUs in the drivers that the recipient has, which the sender does not know. They are not in
-    /// the pool.
+    /// MPDUs in the drivers that the recipient has, which the sender does not know. Their packets
+    /// are the recipient's.
     pub arrived: (u64, u64),
     /// Packets in reorder buffers, behind a hole.
     pub reordering: (u64, u64),

@@ -11,7 +11,7 @@ use crate::wifi::trace::Ac;
 
 impl SimMac {
     /// Fills the driver from the queues and forms PPDUs as long as there is room. Returns true if
-    /// another category of the radio contends.
+    /// the category begins to contend.
     pub(in crate::wifi) fn serve(
         &mut self,
         now: Time,

@@ -1,9 +1,9 @@
 //! The functions of a radio above the medium: queues, aggregation, Block Ack, retries, rate
 //! control, and the recipient's reorder buffer.
 //!
-//! [`SimMac`] is the simulator's MAC, for all radios of a channel: [`feed`] brings packets from the
-//! host's queues into PPDUs, `exchange` answers the medium, [`association`] ends and begins. One
-//! folder for each thing that can be chosen: [`transmit`], [`rate`], [`retry_out`].
+//! [`SimMac`] is the simulator's MAC, for all radios of a channel. In it [`feed`] brings packets
+//! from the host's queues into PPDUs, `exchange` answers the medium, [`association`] ends and
+//! begins. One folder for each thing that can be chosen: [`transmit`], [`rate`], [`retry_out`].
 
 mod association;
 mod audit;

@@ -103,7 +103,7 @@ impl Ppdu {
         self.tried += 1;
     }
     /// Tries that rate control is told of. In the last stage only tries that sent the data count,
-    /// with at least one, as ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12:
+    /// with at least one. So ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12:
     /// failures of the data, not of the RTS).
     pub(in crate::wifi) fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
         let mut tries = self.tries;

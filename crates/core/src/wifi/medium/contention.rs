@@ -1,10 +1,9 @@
 //! EDCA and DCF: the choice of the radio that transmits next (IEEE 802.11-2020 10.3.4 and 10.23.2).
 //!
 //! Every radio keeps its own view of the medium, so radios that do not hear each other need nothing
-//! special. A backoff is kept as the instant at which it would end if the medium stayed idle;
-//! sensing a transmission turns its remaining time into slots, and the end of the transmission
-//! turns these into an instant again. So there is one deadline for the whole medium and no event
-//! for a slot.
+//! special. A backoff is kept as the instant at which it would end if the medium stayed idle. A
+//! transmission that the radio senses turns the remaining time into slots, and its end turns these
+//! into an instant again. So there is one deadline for the whole medium and no event for a slot.
 //!
 //! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
 //! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
@@ -87,7 +86,7 @@ pub(super) struct Contention {
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
     /// By radio: true if its backoffs are in the queues, without a `ready_at` of their own. A radio
-    /// that gets a view of its own stays in the queues while they stand still: a responder has
+    /// that gets a view of its own stays in the queues while they stand still. A responder has
     /// mostly come back when they go on.
     is_queued: Vec<bool>,
     /// Radios outside the queues that have a frame or backoff pending and share the common view.
@@ -230,7 +229,8 @@ impl Contention {
         &mut self.carrier[r]
     }
 
-    /// While the queues stand its backoffs may stay there: see [`Self::is_queued`].
+    /// Gives a radio a view of its own. Its backoffs may stay in the queues while these stand
+    /// still: see [`Self::is_queued`].
     #[inline(never)]
     fn leave_shared(&mut self, r: usize) {
         if self.queues_start != NEVER {

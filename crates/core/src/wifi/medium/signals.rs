@@ -30,13 +30,13 @@ pub(super) struct Path {
     chance: [Rng; 2],
 }
 
-/// By radio: its paths, in order, and where to find the one to a given radio.
+/// Paths of one radio, in order, and an index of them by the other radio.
 #[derive(Debug, Default)]
 struct Peers {
     paths: Vec<u32>,
     /// The radio with the lowest number among those at the other ends.
     least: usize,
-    /// From that number on: the path; [`NO_PATH`] to radios between that have none.
+    /// By number of the other radio, from `least` on: the path, or [`NO_PATH`].
     to: Vec<u32>,
 }
 
@@ -91,7 +91,7 @@ impl Signals {
         Signals { paths, peers, group_chance: (0..radios).map(|_| None).collect(), group_component, seed }
     }
 
-    /// The way of frames from one radio to another; `None` if they have no signal.
+    /// Path and direction of frames from one radio to another; `None` if they have no signal.
     #[inline]
     pub(super) fn way(&self, from: RadioId, to: RadioId) -> Option<Way> {
         let peers = &self.peers[from.index()];
@@ -99,7 +99,7 @@ impl Signals {
         Some(Way { path, end: u8::from(self.paths[path as usize].ends.0 != from) })
     }
 
-    /// The signal of a way, and the random numbers of errors on it.
+    /// The signal of a path, and the random numbers of errors in that direction.
     #[inline]
     pub(super) fn on(&mut self, way: Way) -> (&mut Signal, &mut Rng) {
         let path = &mut self.paths[way.path as usize];

@@ -1,4 +1,4 @@
-//! How likely an MPDU is to arrive intact at a given SNR: closed forms for an AWGN channel.
+//! Probability that an MPDU arrives intact at a given SNR: closed forms for an AWGN channel.
 //!
 //! Errors come as *events*, not as single bits: a Viterbi decoder that leaves the right path errs
 //! in several bits until it returns, and a wrong CCK codeword spoils up to eight. A frame is lost
@@ -336,9 +336,10 @@ const CURVES: [(Modulation, CodeRate); 15] = [
 struct Tables {
     decoding: Decoding,
     implementation_loss_db: f32,
-    /// Made when first asked for: a run uses a few of them.
+    /// Curves, computed at the first use: a run uses a few of them.
     curves: [OnceLock<Curve>; CURVES.len()],
-    /// By [`Mode::index`]: the curve, and what the mode's width and streams and the receiver take off the SNR in dB.
+    /// By [`Mode::index`]: the curve, and the loss of SNR by the mode's width and streams and by
+    /// the receiver, dB.
     by_mode: Vec<(u8, f32)>,
 }
 
@@ -373,7 +374,7 @@ fn make_curve((modulation, code_rate): (Modulation, CodeRate), decoding: Decodin
 pub struct ErrorModel(Arc<Tables>);
 
 impl ErrorModel {
-    /// The tables for these parameters; what they hold is computed when it is first asked for.
+    /// The tables for these parameters; each is computed at its first use.
     pub fn new(config: &ErrorConfig) -> ErrorModel {
         let mut by_mode = vec![(0, 0.0); Mode::COUNT];
         for mode in Mode::all() {

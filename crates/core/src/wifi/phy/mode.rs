@@ -33,7 +33,7 @@ pub enum Format {
     Vht,
 }
 
-/// How bits become a signal.
+/// Modulation of the signal by bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Modulation {
@@ -142,8 +142,8 @@ impl Width {
     }
 }
 
-/// How the payload of a PPDU is sent: a row of the table, by its index. Modes of one format are ordered by width, guard
-/// interval, streams, MCS or rate.
+/// Mode of a PPDU's payload: a row of the table, by its index. Modes of one format are ordered by
+/// width, guard interval, streams, MCS or rate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mode(u16);
 

@@ -1,7 +1,8 @@
-//! How long things take on the air: slots, interframe spaces, PPDUs, responses. The one place with 802.11 durations.
+//! Durations on the air: slots, interframe spaces, PPDUs, responses. All durations of 802.11 are
+//! here.
 //!
-//! [`PhyConfig`] is what a station or access point is set to; [`Timing`] the durations that follow, computed once. All
-//! durations are the standard's (IEEE 802.11-2020):
+//! [`PhyConfig`] is the configuration of a station or access point; [`Timing`] has the durations
+//! that follow, computed once. All durations are the standard's (IEEE 802.11-2020):
 //!
 //! | what | clause |
 //! |---|---|
@@ -16,9 +17,10 @@
 //! | ACK timeout = SIFS + slot + aRxPHYStartDelay | 10.3.2.11 |
 //! | mode of a response | 10.6.6.5 |
 //!
-//! A PSDU is what the caller says it is: a VHT PSDU is always an A-MPDU, so [`subframe_bytes`] holds even for a single MPDU.
-//! Air propagation time is not here; aRxPHYStartDelay is taken as the response's preamble and header, which is what it
-//! covers (20 us OFDM, 192 or 96 us DSSS).
+//! The caller decides on the content of a PSDU. A VHT PSDU is always an A-MPDU, so
+//! [`subframe_bytes`] holds even for a single MPDU. Air propagation time is left out.
+//! aRxPHYStartDelay counts as the response's preamble and header, which it covers (20 us OFDM, 192
+//! or 96 us DSSS).
 
 #[cfg(test)]
 mod tests;
@@ -41,13 +43,13 @@ pub const FCS_BYTES: u32 = 4;
 pub const LLC_SNAP_BYTES: u32 = 8;
 /// Frame control, duration, receiver and FCS.
 pub const ACK_BYTES: u32 = 14;
-/// As an ACK.
+/// The fields of an ACK.
 pub const CTS_BYTES: u32 = 14;
-/// As an ACK, and the transmitter.
+/// The fields of an ACK, and the transmitter.
 pub const RTS_BYTES: u32 = 20;
 /// Compressed Block Ack with a bitmap of 64.
 pub const BLOCK_ACK_BYTES: u32 = 32;
-/// Compressed Block Ack with a bitmap for so many MPDUs: 64, 256 (802.11ax) or 1024 (802.11be).
+/// Compressed Block Ack with a bitmap for `mpdus`: 64, 256 (802.11ax) or 1024 (802.11be).
 pub const fn block_ack_bytes(mpdus: usize) -> u32 {
     let longer = match mpdus {
         0..=64 => 0,
@@ -441,8 +443,8 @@ impl PhyConfig {
 }
 checked!(PhyConfig);
 
-/// True if every station of the mode's PHY can receive it: all of DSSS and CCK (clause 16), 6, 12
-/// and 24 Mbit/s of OFDM (17).
+/// True if every station of the mode's PHY can receive it: DSSS and CCK (clause 16), 6, 12 and 24
+/// Mbit/s of OFDM (17).
 fn is_mandatory(mode: Mode) -> bool {
     mode.is_dsss() || [0, 2, 4].iter().any(|&i| mode == Mode::OFDM[i])
 }
@@ -530,7 +532,7 @@ impl Timing {
             is_dsss_only: is_b,
         };
         let mut timing = match wavelan {
-            // The interframe space is what DIFS is to others; nothing is sent after SIFS.
+            // The interframe space takes the place of DIFS; no frame is sent after SIFS.
             Some(w) => Timing {
                 slot: w.slot,
                 sifs: w.interframe_space,
@@ -600,7 +602,7 @@ impl Timing {
     pub fn response_mode(&self, data: Mode) -> Mode {
         self.response[data.reference().index()].mode
     }
-    /// Mode of an RTS or a CTS-to-self ahead of a frame in `data`: the protection rate if
+    /// Mode of an RTS or a CTS-to-self ahead of a frame in `data`. It is the protection rate if
     /// protection is on and the frame needs it, else the mode of a response.
     #[inline]
     // [IEEE80211-10.6.6-1]
@@ -669,19 +671,20 @@ impl Timing {
     pub fn aifs(&self, aifsn: u32) -> Span {
         self.sifs + self.slot * u64::from(aifsn)
     }
-    /// That of DCF.
+    /// The idle time before a backoff of DCF.
     #[inline]
     // [IEEE80211-10.3.2.3-2]
     pub fn difs(&self) -> Span {
         self.aifs(2)
     }
-    /// Instead of DIFS after a PPDU that was not understood; for EDCA add `aifs(aifsn)`, less `difs()`.
+    /// The idle time in place of DIFS after a PPDU that was not decoded; for EDCA add
+    /// `aifs(aifsn)`, less `difs()`.
     #[inline]
     // [IEEE80211-10.3.2.3-4]
     pub fn eifs(&self) -> Span {
         self.sifs + self.ppdu(self.lowest_basic, ACK_BYTES) + self.difs()
     }
-    /// From the end of a frame in `data` until its sender knows that no response has begun.
+    /// Time from the end of a frame in `data` until its sender knows that no response has begun.
     #[inline]
     // [IEEE80211-10.3.2.11-2]
     pub fn ack_timeout(&self, data: Mode) -> Span {
@@ -702,15 +705,16 @@ pub struct EdcaParams {
     pub aifsn: u32,
     /// Contention window of the first try, slots.
     pub cw_min: u32,
-    /// The largest, slots.
+    /// Largest contention window, slots.
     pub cw_max: u32,
     /// Longest time to hold the medium; zero: one frame exchange.
     pub txop: Span,
 }
 
-/// EDCA parameters in the order background, best effort, video, voice: for stations those of IEEE 802.11-2012 Table 8-105,
-/// for an access point those of the WMM specification (smaller CWmax for best effort, AIFSN 1 for video and voice). That
-/// is what access points of the 802.11n years announce; later editions raise the TXOP limits.
+/// EDCA parameters in the order background, best effort, video, voice: for stations those of IEEE
+/// 802.11-2012 Table 8-105, for an access point those of the WMM specification (smaller CWmax for
+/// best effort, AIFSN 1 for video and voice). Access points of the 802.11n years announce these;
+/// later editions raise the TXOP limits.
 // [IEEE80211-10.23.2.2-2]
 pub fn edca_defaults(timing: &Timing, is_ap: bool) -> [EdcaParams; 4] {
     let (cw, cw_max) = (timing.cw_min + 1, timing.cw_max);

@@ -1,9 +1,11 @@
-//! WaveLAN: the radio LAN of NCR and AT&T before IEEE 802.11, 2 Mbit/s, and what is known of its medium access.
+//! WaveLAN: the radio LAN of NCR and AT&T before IEEE 802.11, 2 Mbit/s, with the known facts of its
+//! medium access.
 //!
-//! An Ethernet controller (Intel 82586, in the PCMCIA card 82593) on a radio modem. Frames are Ethernet's; the modem puts
-//! a preamble and a network number ahead of them. Who finds the medium busy defers and waits a random number of slots, from a range
-//! that doubles each time it is busy again. There is no collision detection, no acknowledgement and no retransmission: a
-//! frame that collides or has a bit error is gone.
+//! It is an Ethernet controller (Intel 82586, in the PCMCIA card 82593) on a radio modem. Frames
+//! are Ethernet's; the modem puts a preamble and a network number ahead of them. A radio that finds
+//! the medium busy defers and waits a random number of slots. Their range doubles each time the
+//! medium is busy again. There is no collision detection, no acknowledgement and no retransmission:
+//! a frame that collides or has a bit error is gone.
 //!
 //! | what | value | source |
 //! |---|---|---|

@@ -279,7 +279,7 @@ fn frames_to_a_station_without_block_ack_go_one_by_one() {
     }
 }
 
-/// The window is the smaller of what both ends can keep (ADDBA response, clause 9.4.1.14).
+/// The window is the lesser of the bounds of both ends (ADDBA response, clause 9.4.1.14).
 // [IEEE80211-10.25.2-2] [IEEE80211-10.25.6.7-1]
 #[test]
 fn the_recipients_window_binds_the_originator() {
@@ -293,7 +293,7 @@ fn the_recipients_window_binds_the_originator() {
     assert_eq!(moves, 0, "an MPDU beyond the recipient's window");
 }
 
-/// RTS that nobody answers are no PPDUs with data.
+/// RTS without an answer are no PPDUs with data.
 // [IEEE80211-10.3.2.9-3]
 #[test]
 fn an_rts_in_vain_is_counted_as_such() {
@@ -307,7 +307,8 @@ fn an_rts_in_vain_is_counted_as_such() {
     rig.saturate_links(&[0, 2, 4, 6, 8], 5, SECOND);
     let sum = |f: fn(&AirStats) -> u64| (0..u32::from(n)).map(|s| f(&rig.stats(2 * s))).sum::<u64>();
     assert!(sum(|s| s.rts_unanswered) > 100);
-    // Who hears the CTS stays silent, so the data gets through; but for those who were just sending an RTS of their own.
+    // Radios that hear the CTS stay silent, so the data arrives. Radios that were sending an RTS do
+    // not hear it.
     assert!(20 * sum(|s| s.ppdus_unanswered) < sum(|s| s.ppdus));
     assert_eq!(sum(|s| s.ppdus), rig.channel.mac.ppdus.len() as u64);
 }
@@ -386,7 +387,8 @@ fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
     assert!(airtime > 4.0);
 }
 
-/// Who uploads has used airtime as well (`AIRTIME_USE_RX` of mac80211): with it counted, what comes down goes to the other first.
+/// A station that uploads has used airtime as well (`AIRTIME_USE_RX` of mac80211). If this counts,
+/// the other station gets its downloads first.
 #[test]
 fn what_a_station_sends_counts_as_its_airtime() {
     let run = |airtime_received| {

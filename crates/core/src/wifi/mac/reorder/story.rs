@@ -1,7 +1,8 @@
-//! A bulk upload through a station's queue, a lossy line of A-MPDUs and the reorder buffer: does each way to choose the index
-//! keep the queue short, and what does it cost?
+//! A bulk upload through a station's queue, a lossy line of A-MPDUs and the reorder buffer. The
+//! tests show if each policy for the index keeps the queue short, and at which cost.
 //!
-//! Not the 802.11 of the simulator: no contention, ACKs are carried by magic, and the rate is what the test says.
+//! The model is not the simulator's 802.11: it has no contention, its ACKs take no airtime, and the
+//! test sets the rate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -119,7 +120,8 @@ impl Upload {
         self.acknowledge(&mut out);
     }
 
-    /// One A-MPDU of what is unacknowledged and as much new as the window and 4 ms let in.
+    /// Sends an A-MPDU of all unacknowledged MPDUs, and new ones as far as the window and 4 ms
+    /// admit.
     fn transmit(&mut self) {
         let most = (self.rate.bytes_in(Span::from_ms(4)).get() / 1540).clamp(1, 32) as usize;
         while self.pending.len() < most

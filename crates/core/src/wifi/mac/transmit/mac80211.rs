@@ -6,8 +6,9 @@
 //! net/mac80211/tx.c, `ieee80211_next_txq`. Airtime: net/mac80211/sta_info.c, `ieee80211_sta_register_airtime`. The bound on
 //! frames below by their airtime, AQL, is of 5.5.
 //!
-//! **Turns.** Each station has a deficit of airtime. Who has used more than its share is passed over, and gets a quantum each time.
-//! A station for which nothing waits any more gets it, too, for 100 ms. Who has some left stays first.
+//! **Turns.** Each station has a deficit of airtime. A station that has used more than its share is
+//! passed over, and gets a quantum each time. A station without packets gets it, too, for 100 ms. A
+//! station with airtime left stays first.
 //!
 //! **Who is active.** Airtime counts for 100 ms from when a station came onto the list with
 //! packets. It had none before, or a turn left some (net/mac80211/tx.c, `__ieee80211_schedule_txq`,
@@ -20,11 +21,13 @@
 //! received MPDU as if it came in a PPDU of its own, preamble included (recv.c,
 //! `ath_rx_count_airtime`).
 //!
-//! **The driver** takes frames in one of two ways, `driver`. ath9k leaves them in these queues until it forms an A-MPDU (xmit.c,
-//! `ath_txq_schedule`). So A-MPDUs are as long as these queues allow. Rate control is asked for each frame that leaves them
-//! (net/mac80211/tx.c, `ieee80211_tx_dequeue`). One that tests a rate goes alone, after what was taken before it. Others take frames
-//! ahead, as far as AQL lets them, and their chip forms A-MPDUs of what it has (drivers/net/wireless/mediatek/mt76/tx.c,
-//! `mt76_txq_schedule_list`). The driver also decides how a station hands up what it receives: ath9k one by one, mt76 merged by GRO.
+//! **The driver** takes frames in one of two ways, `driver`. ath9k leaves them in these queues
+//! until it forms an A-MPDU (xmit.c, `ath_txq_schedule`). So A-MPDUs are as long as these queues
+//! allow. Rate control is asked for each frame that leaves them (net/mac80211/tx.c,
+//! `ieee80211_tx_dequeue`). A frame that tests a rate goes alone, after the frames taken before it.
+//! Other drivers take frames ahead, as far as AQL lets them, and their chip forms A-MPDUs of these
+//! (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`). The driver also decides how
+//! a station hands packets up: ath9k one by one, mt76 merged by GRO.
 //!
 //! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each takes.
 //!
@@ -92,7 +95,8 @@ pub struct Mac80211Config {
     pub aql_high: Span,
     /// Pending airtime of the whole radio above which `aql_low` holds.
     pub aql_threshold: Span,
-    /// Frames per access category that the driver or chip takes ahead. Without AQL this is what bounds it. `ath9k` takes none.
+    /// Frames per access category that the driver or chip takes ahead. Without AQL this is the only
+    /// bound. `ath9k` takes none.
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
     /// Pacing shift `n` that the radio sets for TCP small queues. A connection may have the data of
@@ -471,7 +475,7 @@ mod tests {
         }
     }
 
-    /// Some stations, and what is left to each of its airtime, us.
+    /// Some stations, each with the airtime that it has left, us.
     fn stations(left_us: &[i64]) -> (Mac80211, Vec<Receiver>) {
         let rate = DataRate::from_mbps(100);
         let context = TransmitContext { rate, streams: [1, 2, 3, 4].map(Stream::of_test) };

@@ -62,8 +62,8 @@ pub trait Order {
 
 /// The queues of one radio, all four access categories.
 ///
-/// The owner opens a [`Receiver`] before its first packet, moves packets to the driver with
-/// `dequeue` as long as the driver has room, and reports the outcome of each.
+/// The owner opens a [`Receiver`] before its first packet, and moves packets to the driver with
+/// `dequeue` as long as that has room. It reports the outcome of each packet.
 pub trait TransmitPath {
     /// Packets for another receiver will come. `context`: a queue of its own may be built from it.
     fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver;
@@ -134,7 +134,7 @@ pub trait TransmitPath {
         None
     }
 
-    /// The driver has let go of a frame for which `airtime` was booked.
+    /// The driver has released a frame for which `airtime` was booked.
     fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
     /// The radio is done with a PPDU to the receiver. `airtime`: duration of all its tries.
@@ -180,7 +180,7 @@ pub trait TransmitRules {
         None
     }
 
-    /// How the driver hands up what it receives; `None`: the parameters do not tell.
+    /// Receive offload of the driver; `None`: the parameters do not decide it.
     fn receive_offload(&self) -> Option<ReceiveOffloadConfig> {
         None
     }

@@ -4,8 +4,8 @@
 //! its least after an answer, and after as many failures in a row as the retry limit (IEEE 802.11-2020 10.3.3, 10.23.2.2).
 //!
 //! [`Rule`] selects other rules for radios of WaveLAN: nothing tells them of a failure, so their
-//! range grows when they find the medium busy again, and after an exchange a backoff is drawn only
-//! if another frame waits.
+//! range grows when they find the medium busy again. After an exchange they draw a backoff only if
+//! another frame waits.
 
 use rand::RngExt;
 

@@ -32,7 +32,7 @@ fn timing() -> Timing {
     PhyConfig::of(Standard::N).timing()
 }
 
-/// Radio `r` has a frame, and so many slots left.
+/// Gives radio `r` a frame and a backoff.
 fn waits(c: &mut Contention, r: usize, backoff: u32) {
     c.access[r][BE].backoff = backoff;
     c.access[r][BE].has_frame = true;

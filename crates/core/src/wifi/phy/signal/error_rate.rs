@@ -168,7 +168,7 @@ fn known_modes(phy: &PhyConfig) -> Vec<Mode> {
     modes
 }
 
-/// True if `key` names the mode: by its name, or the beginning of that up to a space, or by its
+/// True if `key` names the mode: by its name, by the beginning of that up to a space, or by its
 /// rate unless HT or VHT.
 fn is_named(mode: Mode, key: &str) -> bool {
     let begins = mode.name().strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));

@@ -46,10 +46,12 @@ pub trait SignalSource {
         0.0
     }
 
-    /// From now on the devices are that far apart. Signals that do not follow from a distance do not care.
+    /// Sets the distance of the devices from now on. Signals that do not follow from a distance
+    /// ignore it.
     fn set_distance_m(&mut self, _distance_m: f64) {}
 
-    /// From now on the distance is that of `motion` at each look. Signals that do not follow from a distance do not care.
+    /// Sets the distance to that of `motion` at each look. Signals that do not follow from a
+    /// distance ignore it.
     fn follow(&mut self, _motion: Motion) {}
 
     /// Noise of a receiver in 20 MHz, dBm. Default: thermal noise and a noise figure of 7 dB, -94 dBm.
@@ -115,19 +117,19 @@ impl Default for SignalConfig {
 /// Accepted values of an SNR, dB.
 const SNR_DB: RangeInclusive<f64> = -50.0..=150.0;
 
-/// Thermal noise at 290 K in 20 MHz, and the receiver's own.
+/// Thermal noise at 290 K in 20 MHz and that of the receiver, dBm.
 fn noise_dbm(noise_figure_db: f64) -> f64 {
     -174.0 + 10.0 * libm::log10(20e6) + noise_figure_db
 }
 
-/// How good the link is at an instant, as far as it does not depend on the mode.
+/// Quality of the link at an instant, without effects of the mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quality {
     /// Nothing is lost.
     Perfect,
-    /// By the mode's given error rate, whenever.
+    /// The mode's given error rate holds at any time.
     ErrorRate,
-    /// Error events per bit, in whatever mode.
+    /// Error events per bit, the same in each mode.
     BitErrors(f32),
     /// SNR in 20 MHz.
     SnrDb(f32),
@@ -167,12 +169,13 @@ impl Signal {
         Signal { source, errors: errors.clone() }
     }
 
-    /// Moves the devices: from now on they are `distance_m` apart. Signals that do not follow from a distance do not care.
+    /// Moves the devices: from now on they are `distance_m` apart. Signals that do not follow from
+    /// a distance ignore it.
     pub fn set_distance_m(&mut self, distance_m: f64) {
         self.source.set_distance_m(distance_m);
     }
 
-    /// One of the devices moves. Signals that do not follow from a distance do not care.
+    /// One of the devices moves. Signals that do not follow from a distance ignore it.
     pub fn follow(&mut self, motion: Motion) {
         self.source.follow(motion);
     }
@@ -189,7 +192,7 @@ impl Signal {
         self.source.quality(now)
     }
 
-    /// Error events per bit: what all success probabilities come from.
+    /// Error events per bit, from which all success probabilities follow.
     #[inline]
     fn event_rate(&self, quality: Quality, mode: Mode) -> f64 {
         match quality {

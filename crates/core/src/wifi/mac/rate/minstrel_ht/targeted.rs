@@ -15,9 +15,9 @@ const ONE: u32 = 1 << 12;
 const RELIABLE: u32 = ONE * 75 / 100;
 const GOOD: u32 = ONE * 95 / 100;
 const POOR: u32 = ONE * 20 / 100;
-/// Airtime of a PPDU beside its data, us: an empty frame and an acknowledgement of ten bytes at 6
-/// Mbit/s, each with its SIFS (`minstrel_ht_update_caps`, `ieee80211_frame_duration` in `util.c`).
-/// RTS and CTS take twice the time of the acknowledgement.
+/// Airtime of a PPDU beside its data, us. It is an empty frame and an acknowledgement of ten bytes
+/// at 6 Mbit/s, each with its SIFS (`minstrel_ht_update_caps`, `ieee80211_frame_duration` in
+/// `util.c`). RTS and CTS take twice the time of the acknowledgement.
 const OVERHEAD_US: u32 = 48 + 60;
 const PROTECTION_US: u32 = 2 * 60;
 /// Slot in `minstrel_calc_retransmit`, the same for every PHY.
@@ -501,7 +501,8 @@ impl Targeted {
         let next = |cw: u32| (2 * cw + 1).min(self.cw_max);
         let data_us = u64::from(rate.duration_ns) * u64::from(self.mpdus_of_ampdu()) / 1_000;
         let bare_us = data_us + u64::from(OVERHEAD_US);
-        // The number of tries is bounded by what they take without protection; with it, fewer may fit.
+        // The time of the tries without protection bounds their number; with protection fewer may
+        // fit.
         let try_us = bare_us + if rts { u64::from(PROTECTION_US) } else { 0 };
         let mut cw = next(self.cw_min);
         let backoff_us = slots(self.cw_min) + slots(cw);
