@@ -13,7 +13,7 @@
 //! `rssi` is the behaviour of clients. wpa_supplicant (`bgscan` module `simple`) looks for another
 //! access point once the signal is below a threshold. NetworkManager sets it to -65 dBm where
 //! several access points serve a network (`simple:30:-65:300`). The client moves if the other is
-//! better by 1 dB at the edge of reception, and by 5 dB where the signal is good
+//! better by 1 dB at the edge of reception, or by 5 dB at a good signal
 //! (`wpa_supplicant_need_to_roam_within_ess` of 2.10). Unlike there, the others are measured all
 //! the time, the margin does not depend on the level, and estimated throughput does not count. The
 //! mean begins anew with each association, so a station does not go again before `samples`
