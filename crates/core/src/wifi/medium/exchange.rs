@@ -101,7 +101,7 @@ impl Exchange {
     }
 }
 
-/// Value of [`Exchange::hit`] as long as there is no other transmission.
+/// Value of `Exchange::hit` as long as there is no other transmission.
 const UNHURT: (Time, Time) = (NEVER, Time::ZERO);
 
 impl Medium {
