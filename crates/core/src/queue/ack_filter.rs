@@ -11,10 +11,10 @@
 //! superfluous after a newer one if the newer
 //! - acknowledges at least as much, and its window ends no earlier;
 //! - has timestamps at least as late;
-//! - reports every range that the older one reports as received (SACK), or has acknowledged it; and unless it
-//!   acknowledges more, reports more. So all duplicate ACKs without SACK stay, for a sender that counts three of them.
-//!   With SACK the newest has what the removed ones had. A report of data that came twice (RFC 2883) is in no other
-//!   ACK and always stays.
+//! - reports every range that the older one reports as received (SACK), or has acknowledged it; and
+//!   unless it acknowledges more, reports more. So all duplicate ACKs without SACK stay, for a
+//!   sender that counts three of them. With SACK the newest ACK has all reports of the removed
+//!   ones. A report of data that came twice (RFC 2883) is in no other ACK and always stays.
 //!
 //! An ACK stays if the next one of its connection differs in the congestion echo (ECE), so that the change of the echo
 //! is kept. `mode = "conservative"` leaves one superfluous ACK in the queue beside the newest: an arrival drops the
@@ -41,7 +41,7 @@ use crate::packet::{Kind, Packet, PacketId, Pool, SackBlock, TcpFlags};
 use crate::policy::checked;
 use crate::units::{Bytes, Seq32, Time};
 
-/// How many superfluous ACKs stay.
+/// Number of superfluous ACKs that stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AckFilterMode {
@@ -91,7 +91,8 @@ checked!(AckFilterConfig);
 /// No packet: the end of a list.
 const NONE: u32 = u32::MAX;
 
-/// Pure ACKs are looked up in so many chains, by flow. Flows that share one only cost each other a look.
+/// Number of chains of pure ACKs, by flow. Flows that share a chain only lengthen each other's
+/// search.
 const CHAINS: u32 = 256;
 
 /// A waiting packet.
@@ -99,7 +100,7 @@ const CHAINS: u32 = 256;
 struct Slot {
     id: PacketId,
     size: u32,
-    /// Neighbours in the queue; of a free slot, `next` is the next free one.
+    /// Neighbours in the queue; in a free slot `next` is the next free one.
     previous: u32,
     next: u32,
     /// The next pure ACK of the same chain.
@@ -143,7 +144,8 @@ fn is_after(a: u32, b: u32) -> bool {
     signed32(b.wrapping_sub(a)) < 0
 }
 
-/// Whether `newer` tells all that `older` tells of their connection, except for ECN; see the module's text.
+/// True if `newer` reports everything about their connection that `older` reports, except for ECN;
+/// see the module's text.
 fn is_superfluous(older: &Packet, newer: &Packet) -> bool {
     let edge = |p: &Packet| p.ack.0.wrapping_add(p.window);
     let (before, after) = (older.timestamps(), newer.timestamps());
@@ -301,7 +303,7 @@ impl Aqm for AckFilter {
         }
         let at = self.head;
         if self.slots[at as usize].is_ack {
-            // What leaves the queue first is the first of its chain, too.
+            // The first ACK of the queue is the first of its chain, too.
             self.unchain(Self::chain_of(&pool[self.slots[at as usize].id]), at, NONE);
         }
         Some(self.take(at).id)

@@ -35,7 +35,7 @@ use crate::range::within;
 use crate::rng::Rng;
 use crate::units::{Bytes, DataRate, Span, Time};
 
-/// What has a queue of its own, and whose share it counts against.
+/// Packets that share a queue, and hosts that share the line alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CakeIsolation {
@@ -59,7 +59,8 @@ pub enum CakeIsolation {
 }
 
 impl CakeIsolation {
-    /// Whether a queue's share is divided by those of its source, and of its destination.
+    /// Two flags: a queue's share is divided by the number of its source's queues; by that of its
+    /// destination's.
     fn divides(self) -> [bool; 2] {
         match self {
             CakeIsolation::DualSrchost => [true, false],
@@ -70,11 +71,11 @@ impl CakeIsolation {
     }
 }
 
-/// What the line makes of a packet's length.
+/// Framing of the line, which changes a packet's length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CakeFraming {
-    /// Nothing: tc's `noatm`.
+    /// No change: tc's `noatm`.
     #[default]
     None,
     /// ATM cells: 48 bytes of 53, the last one filled up.
@@ -96,7 +97,7 @@ pub struct CakeConfig {
     pub bandwidth: Option<DataRate>,
     /// Round-trip time that COBALT is for: its interval. Its target is a twentieth, and at least one and a half packets at `bandwidth`.
     pub rtt: Span,
-    /// Which packets share a queue, and which queues share a host's part.
+    /// Packets that share a queue, and queues that share a host's part.
     pub isolation: CakeIsolation,
     /// Bytes that the line adds to each packet; counted by shaper and shares. -64 to 256.
     #[schemars(range(min = MIN_OVERHEAD, max = MAX_OVERHEAD))]
@@ -104,7 +105,7 @@ pub struct CakeConfig {
     /// Least length of a packet on the line, bytes. 0 to 256.
     #[schemars(range(max = MAX_OVERHEAD))]
     pub mpu: u32,
-    /// What the line makes of a length.
+    /// Framing of the line, which changes a packet's length.
     pub framing: CakeFraming,
     /// It stands behind the bottleneck: the shaper counts drops too, and the target grows with the number of backlogged queues.
     pub ingress: bool,
@@ -134,7 +135,7 @@ impl Default for CakeConfig {
 /// Queues, and the ways of a set.
 const QUEUES: u32 = 1024;
 const WAYS: u32 = 8;
-/// What a queue may send in a round; less at slow rates.
+/// Bytes that a queue may send in a round; less at slow rates.
 const QUANTUM: u64 = 1514;
 const LEAST_QUANTUM: u64 = 300;
 
@@ -197,7 +198,7 @@ impl CakeConfig {
 }
 checked!(CakeConfig);
 
-/// Which turn a queue waits for.
+/// The list in which a queue waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Turn {
     #[default]
@@ -224,7 +225,7 @@ struct Queue {
 #[derive(Debug, Clone, Copy, Default)]
 struct Host {
     tag: u32,
-    /// Its backlogged queues.
+    /// Number of its backlogged queues.
     bulk: u32,
 }
 
@@ -313,7 +314,8 @@ impl Cake {
         self.hosts_of(i).for_each(|host| host.bulk = host.bulk.saturating_add_signed(by));
     }
 
-    /// What a queue may send in a round: its host's part, rounded at random so that rounding favours nobody.
+    /// Bytes that a queue may send in a round: its part of its host's share, rounded at random so
+    /// that rounding favours no queue.
     fn share(&mut self, i: usize) -> i64 {
         let load = self.hosts_of(i).fold(1, |most, host| most.max(host.bulk));
         let share = (self.quantum * u64::from(65_535 / load) + u64::from(self.rng.random::<u16>())) >> 16;
@@ -394,7 +396,7 @@ impl Cake {
         }
     }
 
-    /// The queue whose turn it is, taken off its list. One decaying queue is looked at for each packet.
+    /// Takes the next queue off its list. For each packet one decaying queue is examined.
     fn next_turn(&mut self, may_decay: bool) -> Option<usize> {
         let lists = &mut self.lists;
         let first = if may_decay { lists.decaying.pop_front() } else { None };

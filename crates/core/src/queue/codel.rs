@@ -82,12 +82,12 @@ impl CodelConfig {
 }
 checked!(CodelConfig);
 
-/// What [`CodelLaw`] goes by. The same for all queues of a discipline.
+/// Parameters of [`CodelLaw`], the same for all queues of a discipline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodelParams {
-    /// Waiting for less is always allowed.
+    /// Waiting time that is always allowed.
     pub target: Span,
-    /// For how long packets must have waited longer before the first is dropped.
+    /// Time for which packets must wait longer than `target` before the first is dropped.
     pub interval: Span,
     /// Never drop while no more than this many bytes are left (RFC 8289 section 5.3, `MAXPACKET`).
     pub mtu: u32,
@@ -98,7 +98,7 @@ pub struct CodelParams {
 }
 
 impl CodelParams {
-    /// Whether the law can work with these: `0 < target < interval`. The message names the keys.
+    /// Checks the values: `0 < target < interval`. The error names the keys.
     pub fn check(target: Span, interval: Span) -> Result<(), String> {
         if interval.is_zero() {
             return Err("`interval` = 0ns: must be above zero, such as \"100ms\"".into());
@@ -135,11 +135,12 @@ pub trait CodelStore {
 /// CoDel's state for one queue (RFC 8289 section 5.2), over any backing store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodelLaw {
-    /// Drops since this dropping state began, on top of what was remembered from the one before.
+    /// Drops since this dropping state began, added to the count remembered from the one before.
     count: u32,
     /// `count` when this dropping state began.
     last_count: u32,
-    /// When the sojourn time will have been above target for an interval; [`Time::NEVER`] while it is below.
+    /// Time at which the sojourn time has been above target for an interval; [`Time::NEVER`] while
+    /// it is below.
     first_above: Time,
     drop_next: Time,
     dropping: bool,

@@ -1,7 +1,7 @@
 //! DualPI2: two queues that share a line and one controller, so that scalable flows (L4S) wait a millisecond beside classic ones.
 //!
-//! Source: RFC 9332, appendix A, with the overload of A.2. What differs from it in Linux (net/sched/sch_dualpi2.c, 6.17) is
-//! said below.
+//! Source: RFC 9332, appendix A, with the overload of A.2. Where Linux (net/sched/sch_dualpi2.c,
+//! 6.17) differs from it, the text below says so.
 //!
 //! Packets with ECT(1) or CE go to the low-latency queue, all others to the classic one. Every `t_update` a PI controller moves a base
 //! probability `p` by the classic queue's delay. Classic packets are dropped, or with ECT(0) marked, with `p²`, low-latency packets marked
@@ -15,11 +15,13 @@
 //! much. Their round trip is shorter, by 1.1 to 1.2. And `p` varies with the classic flows' windows, which get signals by the mean of its
 //! square. Linux's `dctcp` has three times as much there, since its 10 bits do not average rare marks (`alpha_bits`).
 //!
-//! Deviations: where the RFC leaves it open, as Linux does. The controller sees the longer of the two queues' delays, each that of the
-//! packet that waits longest. The scheduler takes low-latency packets first and leaves the classic queue a tenth of the line,
-//! counted while both have something. The limit is in packets. Whether a packet is dropped or marked is counted up (`recur` of
-//! the RFC), not drawn. The drops of overload have a count of their own. Updates happen at multiples of `t_update` since the start
-//! of the run and rest while nothing waits and `p` is zero.
+//! Deviations: where the RFC leaves it open, as Linux does. The controller sees the longer of the
+//! two queues' delays, each that of the packet that waits longest. The scheduler takes low-latency
+//! packets first and leaves the classic queue a tenth of the line, counted while both have
+//! something. The limit is in packets. A counter decides if a packet is dropped or marked (`recur`
+//! of the RFC), not a random number. The drops of overload have a count of their own. Updates
+//! happen at multiples of `t_update` since the start of the run and rest while nothing waits and
+//! `p` is zero.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,7 +125,7 @@ impl Dualpi2Config {
 }
 checked!(Dualpi2Config);
 
-/// `recur` of RFC 9332, appendix A: says yes with a likelihood, as evenly as can be.
+/// `recur` of RFC 9332, appendix A: returns true with a likelihood, as evenly as possible.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count(f64);
 
@@ -138,7 +140,7 @@ impl Count {
     }
 }
 
-/// Of the two queues: parts of a hundred, and the credit that the classic one begins with.
+/// Weights of the two queues in percent, and the initial credit of the classic one.
 #[derive(Debug, Clone, Copy)]
 struct Weights {
     classic: i64,
@@ -261,7 +263,7 @@ impl Aqm for Dualpi2 {
                     drops.dropped.push((packet.id, DropReason::Early));
                     continue;
                 }
-                // Linear marking of what remains, which is all of it.
+                // All remaining packets are marked: the linear probability is 1 or more.
                 drops.try_mark(packet.id, pool);
             }
             return Some(packet.id);
@@ -287,7 +289,7 @@ impl Aqm for Dualpi2 {
         self.next_update = if self.is_quiet() { Time::NEVER } else { self.next_tick(now) };
     }
 
-    /// That of a classic packet.
+    /// Probability for a classic packet.
     fn drop_probability(&self) -> Option<f64> {
         Some(self.squared())
     }

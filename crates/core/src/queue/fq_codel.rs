@@ -34,14 +34,15 @@ use crate::units::{Bytes, Span, Time};
 const MAX_FLOWS: u32 = 65_536;
 const MAX_QUANTUM: u32 = 1 << 20;
 
-/// The bytes that must be left for CoDel to drop: more than one packet's.
+/// Queue whose bytes CoDel counts: it drops only while they are more than one packet's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CodelBacklog {
-    /// Those of all queues together. Linux 6.12, net/sched/sch_fq_codel.c, `fq_codel_dequeue`, which gives `codel_dequeue` the
-    /// backlog of the qdisc.
+    /// All queues together. Linux 6.12, net/sched/sch_fq_codel.c, `fq_codel_dequeue`, which gives
+    /// `codel_dequeue` the backlog of the qdisc.
     All,
-    /// Those of the packet's own queue. RFC 8289 section 5.3; net/mac80211/tx.c, `fq_tin_dequeue_func` (Linux 6.12).
+    /// The packet's own queue. RFC 8289 section 5.3; net/mac80211/tx.c, `fq_tin_dequeue_func`
+    /// (Linux 6.12).
     Flow,
 }
 
@@ -72,8 +73,8 @@ pub struct FqCodelConfig {
     pub ecn: bool,
     /// Mark ECT packets that waited longer than this, independently of CoDel. Default: off.
     pub ce_threshold: Option<Span>,
-    /// Whose bytes must be more than one packet's before CoDel drops. Default: as in Linux, `all` on a line and `flow` in the
-    /// queues of a Wi-Fi station.
+    /// Queue whose bytes CoDel counts: it drops only while they are more than one packet's.
+    /// Default: as in Linux, `all` on a line and `flow` in the queues of a Wi-Fi station.
     pub codel_backlog: Option<CodelBacklog>,
 }
 
@@ -347,8 +348,9 @@ impl FqCodel {
         place
     }
 
-    /// Makes room: the queue with the most bytes loses packets from its head, until half its bytes or a batch are gone.
-    /// Of several the one with the lowest number. Returns how many.
+    /// Makes room: the queue with the most bytes loses packets from its head, until half its bytes
+    /// or a batch are gone. Among equal queues it is the one with the lowest number. Returns the
+    /// number of packets.
     // [RFC8290-4.1-3]
     fn drop_from_fattest(&mut self, drops: &mut Drops) -> u32 {
         let (mut fattest, mut most) = (0, 0);

@@ -1,4 +1,5 @@
-//! Queue disciplines. Each decides which packets wait, in what order they leave, and which are dropped or marked.
+//! Queue disciplines. Each decides which packets wait, are dropped or are marked, and in which
+//! order they leave.
 
 mod stamped;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use crate::policy::policies;
 use crate::rng::{Stream, splitmix};
 use crate::units::{Bytes, DataRate, Time};
 
-/// Why a packet was dropped.
+/// Reason of a drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DropReason {
@@ -63,18 +64,18 @@ impl From<DropReason> for Cow<'static, str> {
     }
 }
 
-/// What a discipline did to packets during one call, besides queueing them. The caller records it, removes the dropped
-/// packets from the pool and clears the lists; a discipline only appends.
+/// Packets that a discipline dropped or marked during one call. The caller records it, removes the
+/// dropped packets from the pool and clears the lists; a discipline only appends.
 #[derive(Debug, Default)]
 pub struct Drops {
-    /// Packets that left the queue without being handed out, and why.
+    /// Packets that left the queue without being handed out, with the reason.
     pub dropped: Vec<(PacketId, DropReason)>,
     /// Packets that stay in the queue or leave it with their ECN field now set to CE.
     pub marked: Vec<PacketId>,
 }
 
 impl Drops {
-    /// Nothing has been dropped or marked.
+    /// True if no packet has been dropped or marked.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.dropped.is_empty() && self.marked.is_empty()
@@ -95,20 +96,21 @@ impl Drops {
     }
 }
 
-/// What a discipline may know about where it stands.
+/// Facts about its line that a discipline may use.
 #[derive(Debug, Clone)]
 pub struct QueueContext {
     /// Rate of the line it feeds.
     pub rate: DataRate,
     /// Size of a typical packet in bytes: RED's idle-time average and PIE's and CoDel's last-packet rules.
     pub mtu: u32,
-    /// Where its random draws come from.
+    /// Random numbers of the discipline.
     pub stream: Stream,
-    /// Whose packets these are, for disciplines that share by hosts.
+    /// Hosts of the packets, for disciplines that share by hosts.
     pub hosts: Hosts,
 }
 
-/// The two hosts of each flow, by numbers of the owner's choice. Of a flow that is not in it nothing is known.
+/// The two hosts of each flow, by numbers of the owner's choice. The hosts of other flows are not
+/// known.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts(Arc<[(u32, u32)]>);
 
@@ -117,7 +119,8 @@ impl Hosts {
     pub fn new(flows: impl IntoIterator<Item = (u32, u32)>) -> Hosts {
         Hosts(flows.into_iter().collect())
     }
-    /// Where a packet comes from and goes to. Flows of which nothing is known have hosts of their own.
+    /// Where a packet comes from and goes to. Each flow without known hosts counts as having hosts
+    /// of its own.
     pub fn of(&self, packet: &Packet) -> (u32, u32) {
         let unknown = (!packet.conversation(), packet.conversation());
         let (from, to) = self.0.get(packet.flow.0 as usize).copied().unwrap_or(unknown);
@@ -168,7 +171,7 @@ pub trait Aqm {
     }
 }
 
-/// Most that may wait. Both bounds hold.
+/// Bounds on the waiting packets and their bytes. Both hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limit {
     packets: usize,
@@ -183,16 +186,16 @@ impl Limit {
     fn or_packets(packets: Option<u32>, bytes: Option<Bytes>, default_packets: u32) -> Limit {
         Limit::new(packets.or(if bytes.is_none() { Some(default_packets) } else { None }), bytes)
     }
-    /// Whether `size` more bytes have room beside what waits.
+    /// True if a packet of `size` has room beside those that wait.
     #[inline]
     fn admits(&self, waiting_packets: usize, waiting_bytes: u64, size: u32) -> bool {
         waiting_packets < self.packets && waiting_bytes + u64::from(size) <= self.bytes
     }
-    /// Whether a third of either bound is taken.
+    /// True if the waiting packets or bytes reach a third of their bound.
     fn is_third_full(&self, waiting_packets: usize, waiting_bytes: u64) -> bool {
         waiting_packets >= self.packets / 3 || waiting_bytes >= self.bytes / 3
     }
-    /// Refuses limits that let nothing in.
+    /// Refuses limits that admit no packet.
     fn check(packets: Option<u32>, bytes: Option<Bytes>) -> Result<(), String> {
         if packets == Some(0) {
             return Err("`limit_packets` = 0: must be at least 1; leave it out for the default".into());

@@ -186,7 +186,7 @@ pub struct Pie {
     /// Sum of the drop probabilities since the last drop.
     accu_prob: f64,
     burst_allowance: Span,
-    /// Of the packet that left last.
+    /// Waiting time of the packet that left last.
     last_sojourn: Span,
     qdelay_old: Span,
     departures: Departures,

@@ -215,7 +215,7 @@ struct Passed {
     bytes: u64,
 }
 
-/// What becomes of an arriving packet.
+/// Treatment of an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Pass,

@@ -9,16 +9,16 @@ use crate::units::{Span, Time};
 /// A waiting packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamped {
-    /// Which packet it is.
+    /// The packet.
     pub id: PacketId,
     /// Bytes at the IP layer.
     pub size: u32,
-    /// When it was enqueued.
+    /// Time at which it was enqueued.
     pub at: Time,
 }
 
 impl Stamped {
-    /// How long it has waited.
+    /// Its waiting time.
     pub fn sojourn(&self, now: Time) -> Span {
         now.since(self.at)
     }
@@ -51,7 +51,7 @@ impl StampedFifo {
     pub fn len(&self) -> usize {
         self.queue.len()
     }
-    /// Whether none waits.
+    /// True if no packet waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

@@ -1,4 +1,5 @@
-//! What every registered discipline must do, by name; and the rig that the disciplines' own tests drive.
+//! Requirements on every registered discipline, by name; and the rig that the disciplines' own
+//! tests drive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,10 +109,10 @@ fn every_config() -> Vec<QueueConfig> {
     QueueConfig::NAMES.iter().flat_map(|&name| [default(name), tight(name)]).collect()
 }
 
-/// All that can be seen from outside, for comparing two runs: what left, drops and marks.
+/// Everything visible from outside, to compare two runs: departures, drops and marks.
 pub(super) type Trace = (Vec<u32>, Vec<(u32, DropReason, Time)>, Vec<(u32, Time)>);
 
-/// Drives a discipline through `ops` and then empties it, checking after every step what must always hold.
+/// Drives a discipline through `ops` and then empties it; checks the invariants after every step.
 fn check_invariants(config: &QueueConfig, ops: &[Op], seed: u64) -> Result<Trace, TestCaseError> {
     let mut queue = config.build(&context(seed));
     let mut rig = Rig::new(&mut *queue);
@@ -263,7 +264,7 @@ fn every_configuration_round_trips() {
     }
 }
 
-/// What is wrong is named with its key and value, and what would be accepted.
+/// The error of a bad value names its key, the value and what is accepted.
 #[test]
 fn bad_values_are_refused() {
     let cases = [

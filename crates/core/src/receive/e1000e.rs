@@ -1,19 +1,24 @@
-//! e1000e: the device waits between interrupts, longer the more arrives, and the host merges what one interrupt finds.
+//! e1000e: the device waits between interrupts, longer the more arrives, and the host merges the
+//! segments of one interrupt.
 //!
 //! Source: `e1000_update_itr` and `e1000_set_itr`, drivers/net/ethernet/intel/e1000e/netdev.c of Linux 6.12, in the driver's default
 //! (InterruptThrottleRate = 3, "conservative").
 //!
-//! Siblings: `igb` waits by the size of frames. `napi` has an interrupt for each packet, or a fixed time between them. With `off` nothing is merged.
+//! Siblings: `igb` waits by the size of frames. `napi` has an interrupt for each packet, or a fixed
+//! time between them. With `off` no segments are merged.
 //!
-//! After each poll the host sets the time to the next interrupt, from what came and left since the last one. There are two
-//! values: 50 us (`low_latency`) and 250 us (`bulk`). More than 10 000 bytes lead to the longer one. Fewer than 6000, or more than 35 packets in
-//! 25 000 bytes, lead back to the shorter one. The way back takes several steps. A packet that comes later than that after the last interrupt is
-//! polled at once. A line of 1 Gbit/s carries no 10 000 bytes in 50 us, so a long burst goes up by four segments at a time.
+//! After each poll the host sets the time to the next interrupt, from the packets that came and
+//! left since the last one. There are two values: 50 us (`low_latency`) and 250 us (`bulk`). More
+//! than 10 000 bytes lead to the longer one. Fewer than 6000, or more than 35 packets in 25 000
+//! bytes, lead back to the shorter one. The way back takes several steps. A packet that comes later
+//! than this time after the last interrupt is polled at once. A line of 1 Gbit/s carries no 10 000
+//! bytes in 50 us, so a long burst goes up by four segments at a time.
 //!
 //! Valid: for desktops and small servers with such a card.
 //!
-//! Deviations: the driver throttles by 250 us where a line is not one of 1 Gbit/s; here all lines are treated like that. What left is
-//! counted when it was sent, and its completion interrupts nobody. A poll takes no time.
+//! Deviations: the driver throttles by 250 us where a line is not one of 1 Gbit/s; here all lines
+//! are treated like that. Frames that leave are counted when they are sent, and their completion
+//! causes no interrupt. A poll takes no time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +80,7 @@ enum Class {
     Bulk,
 }
 
-/// What went one way since the last interrupt.
+/// Packets and bytes in one direction since the last interrupt.
 #[derive(Debug, Clone, Copy)]
 struct Side {
     class: Class,
@@ -113,11 +118,11 @@ impl Side {
 pub struct E1000e {
     /// Interrupts a second of both classes.
     rates: [u64; 2],
-    /// In force.
+    /// The rate in force.
     rate: u64,
     received: Side,
     sent: Side,
-    /// Of the next interrupt.
+    /// Earliest time of the next interrupt.
     earliest: Time,
 }
 

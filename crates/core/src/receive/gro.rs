@@ -1,11 +1,13 @@
 //! Merging segments of one flow on their way up (`tcp_gro_receive` and `dev_gro_receive`, net/ipv4/tcp_offload.c and
 //! net/core/gro.c of Linux 6.12).
 //!
-//! A segment joins the one held of its flow if it is the next in order, no longer than the first, and alike in ECN bits, flags, acknowledgement
-//! number and options, timestamps among them. Anything else lets go of what is held, and so do FIN, PSH and a short segment once
-//! they have joined. Segments without payload are never held. What is longer than 64 KiB does not fit into one packet.
+//! A segment joins the one held of its flow if it is the next in order, no longer than the first,
+//! and alike in ECN bits, flags, acknowledgement number and options, timestamps among them. Any
+//! other segment sends the held one up, and so do FIN, PSH and a short segment once they have
+//! joined. Segments without payload are never held. A merged packet stays below 64 KiB.
 //!
-//! Not here: the places for flows (eight lists of eight, by hash), which more than some 64 flows in one poll would overflow.
+//! The kernel's bound on flows (eight lists of eight, by hash) is left out. More than about 64
+//! flows in one poll would exceed it.
 
 use crate::packet::{Kind, Packet, TcpFlags};
 use crate::units::Seq32;
@@ -16,13 +18,13 @@ const MAX_BYTES: u32 = 65_536;
 /// One packet as it goes up: a segment, or several that follow each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
-    /// Header of the first, payload and size of all together.
+    /// Header of the first segment, with payload and size of all together.
     pub packet: Packet,
     /// Segments in it.
     pub segments: u16,
     /// Payload of each but the last, which may have less.
     pub segment_len: u16,
-    /// Of each segment its [`Packet::tag`]; empty if none has one.
+    /// The [`Packet::tag`] of each segment; empty if none has one.
     pub tags: Vec<u32>,
 }
 
@@ -60,7 +62,7 @@ impl Merged {
         })
     }
 
-    /// Whether this packet goes the same way on the same connection.
+    /// True if this packet belongs to the same connection and direction.
     pub fn is_of(&self, p: &Packet) -> bool {
         let own = &self.packet;
         own.flow == p.flow && own.is_reverse() == p.is_reverse() && own.connection() == p.connection()
@@ -90,24 +92,24 @@ impl Merged {
     }
 }
 
-/// Nothing joins what ends with this.
+/// True if no segment may join after this one.
 fn is_last(p: &Packet) -> bool {
     p.flags.has_any(TcpFlags::PSH | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST)
 }
 
-/// A packet that comes while nothing is held becomes the first of those that are.
+/// True if a packet that arrives while none is held is held for others to join.
 pub(super) fn may_be_joined(p: &Packet) -> bool {
     p.kind == Kind::Tcp && p.len > 0 && !is_last(p)
 }
 
-/// What is held, oldest first.
+/// Packets that are held for others to join, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Gro {
     held: Vec<(Merged, u64)>,
 }
 
 impl Gro {
-    /// What is held, oldest first.
+    /// Packets that are held for others to join, oldest first.
     pub(super) fn held(&self) -> impl Iterator<Item = &Merged> {
         self.held.iter().map(|(merged, _)| merged)
     }
@@ -116,16 +118,17 @@ impl Gro {
         self.held.is_empty()
     }
 
-    /// A packet that others may join.
+    /// Holds a packet that others may join.
     pub(super) fn hold(&mut self, p: Packet, tick: u64) {
         if self.held.capacity() == 0 {
-            // Of a host with one flow it remains the only one.
+            // A host with one flow never holds more than this one.
             self.held.reserve_exact(1);
         }
         self.held.push((Merged::alone(p), tick));
     }
 
-    /// A packet comes from the device, in the given tick of the kernel's clock. What need not wait goes to `up`.
+    /// A packet comes from the device, in the given tick of the kernel's clock. Packets that need
+    /// not wait go to `up`.
     pub(super) fn receive(&mut self, p: Packet, tick: u64, up: &mut Vec<Merged>) {
         if p.kind != Kind::Tcp {
             return up.push(Merged::alone(p));
@@ -150,12 +153,12 @@ impl Gro {
         }
     }
 
-    /// Lets go of all, oldest first.
+    /// Sends all held packets up, oldest first.
     pub(super) fn flush(&mut self, up: &mut Vec<Merged>) {
         up.extend(self.held.drain(..).map(|(held, _)| held));
     }
 
-    /// Lets go of what came before this tick of the kernel's clock.
+    /// Sends held packets up that came before this tick of the kernel's clock.
     pub(super) fn flush_old(&mut self, tick: u64, up: &mut Vec<Merged>) {
         let old = self.held.iter().take_while(|&&(_, came)| came != tick).count();
         up.extend(self.held.drain(..old).map(|(held, _)| held));
@@ -176,7 +179,8 @@ mod tests {
         p
     }
 
-    /// What goes up of these packets in one poll: first sequence number, payload and segments of each.
+    /// Packets that go up when these are polled: first sequence number, payload and segments of
+    /// each.
     fn poll(packets: impl IntoIterator<Item = Packet>) -> Vec<(u32, u16, u16)> {
         let (mut gro, mut up) = (Gro::default(), Vec::new());
         packets.into_iter().for_each(|p| gro.receive(p, 0, &mut up));
@@ -250,8 +254,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, and whenever it is let go: the same segments go up, those of a flow in their order, and none is
-        /// merged across a gap, a mark or another timestamp.
+        /// For any arrivals and flushes the same segments go up, those of a flow in their order. No
+        /// segment is merged across a gap, a mark or another timestamp.
         #[test]
         fn the_segments_that_go_up_are_those_that_came(
             steps in prop::collection::vec((0u32..3, 0u32..6, 0u8..12, 1u16..1449), 1..300)

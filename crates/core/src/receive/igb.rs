@@ -1,19 +1,23 @@
-//! igb: the device waits between interrupts, longer for large frames, and the host merges what one interrupt finds.
+//! igb: the device waits between interrupts, longer for large frames, and the host merges the
+//! segments of one interrupt.
 //!
 //! Source: `igb_update_ring_itr`, drivers/net/ethernet/intel/igb/igb_main.c of Linux 6.12, with several queues and in the driver's default
 //! (IGB_DEFAULT_ITR = 3, "conservative").
 //!
-//! Siblings: `e1000e` goes by how much arrives. `napi` has an interrupt for each packet, or a fixed time between them. With `off`
-//! nothing is merged.
+//! Siblings: `e1000e` goes by how much arrives. `napi` has an interrupt for each packet, or a fixed
+//! time between them. With `off` no segments are merged.
 //!
-//! After each poll the host sets the time to the next interrupt. It goes by the mean size of frames that came since the last one, or of those
-//! that left if they were larger. It is an eighth of that size in microseconds, a twelfth in the middle range, and at least 49 us. It holds from the
-//! next interrupt on. Full segments give 192 us: 16 of them at 1 Gbit/s. A packet that comes later than that after the last interrupt is polled at once.
+//! After each poll the host sets the time to the next interrupt. It goes by the mean size of frames
+//! that came since the last one, or of those that left if they were larger. It is an eighth of that
+//! size in microseconds, a twelfth in the middle range, and at least 49 us. It holds from the next
+//! interrupt on. Full segments give 192 us: 16 of them at 1 Gbit/s. A packet that comes later than
+//! this time after the last interrupt is polled at once.
 //!
 //! Valid: for hosts with a gigabit card for servers (82576, I350, I210).
 //!
-//! Deviations: the driver waits for 245 us where a line is not one of 1 Gbit/s; here all lines are treated like that. All flows of a host
-//! are in one queue. What left is counted when it was sent, and its completion interrupts nobody. A poll takes no time.
+//! Deviations: the driver waits for 245 us where a line is not one of 1 Gbit/s; here all lines are
+//! treated like that. All flows of a host are in one queue. Frames that leave are counted when they
+//! are sent, and their completion causes no interrupt. A poll takes no time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,7 +57,7 @@ pub struct Igb {
     sent: (u64, u64),
     /// Time between interrupts, which holds from the next one on.
     quarters: u64,
-    /// Of the next interrupt.
+    /// Earliest time of the next interrupt.
     earliest: Time,
 }
 

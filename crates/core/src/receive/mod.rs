@@ -1,9 +1,10 @@
 //! The way up in a receiving host: interface, interrupt, poll, and the merging of segments (receive offload, GRO).
 //!
-//! A packet that arrives waits in the interface's ring until the host polls. When that is, the policy decides: one file per
-//! way that drivers have. A poll takes what is there, merges segments of the same flow that follow each other, and hands up the rest as it
-//! came. To TCP a merged packet is one arrival, so it is acknowledged once. The application reads after the poll, so that several packets
-//! of one poll mostly share an ACK, too (the receiver of `tcp`).
+//! A packet that arrives waits in the interface's ring until the host polls. The policy decides on
+//! the time of the poll: each file is one variant that drivers have. A poll takes the packets in
+//! the ring, merges consecutive segments of a flow, and hands up the others unchanged. To TCP a
+//! merged packet is one arrival, so it is acknowledged once. The application reads after the poll,
+//! so that several packets of one poll mostly share an ACK, too (the receiver of `tcp`).
 
 mod gro;
 mod processor;
@@ -19,27 +20,27 @@ use crate::units::Time;
 /// Packets that one poll takes at most (NAPI_POLL_WEIGHT). The next follows at once, but nothing stays merged between them.
 const BUDGET: usize = 64;
 
-/// When a host polls its interface, and what it keeps between polls.
+/// The policy by which a host polls its interface and holds segments between polls.
 pub trait ReceiveOffload {
-    /// A packet is in the ring, and the device may interrupt: when it does.
+    /// Time of the device's interrupt, after a packet has come and the device may interrupt.
     fn interrupt_at(&mut self, now: Time) -> Time;
 
-    /// A packet of this size came. For those who count.
+    /// A packet of this size came, for policies that count.
     fn on_received(&mut self, _bytes: u32) {}
 
-    /// The host has sent a packet of this size. For those who count.
+    /// The host has sent a packet of this size, for policies that count.
     fn on_sent(&mut self, _bytes: u32) {}
 
     /// The ring is empty after a poll.
     fn on_polled(&mut self, now: Time, polled: &Polled) -> Next;
 
-    /// Number of the tick of the kernel's clock: what was kept longer than within one tick goes up.
+    /// Number of the tick of the kernel's clock. Segments held from an earlier tick go up.
     fn tick(&self, _now: Time) -> u64 {
         0
     }
 }
 
-/// What a poll was like.
+/// Result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Polled {
     /// An interrupt began it, not a timer.
@@ -50,26 +51,26 @@ pub struct Polled {
     pub holds: bool,
 }
 
-/// What follows a poll.
+/// Actions after a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
-    /// A timer starts the next one.
+    /// Time at which a timer starts the next poll.
     pub poll_at: Time,
-    /// What came in this tick of the kernel's clock stays held.
+    /// Segments that came in this tick of the kernel's clock stay held.
     pub keeps: bool,
-    /// The device does not interrupt before.
+    /// The device does not interrupt before that poll.
     pub masked: bool,
 }
 
 impl Next {
-    /// Nothing before the next packet.
+    /// No poll and no interrupt before the next packet.
     pub const IDLE: Next = Next { poll_at: Time::NEVER, keeps: false, masked: false };
 }
 
 policies! {
-    /// One of the registered ways from the device to TCP.
+    /// One of the registered receive offloads.
     AnyReceiveOffload: ReceiveOffload,
-    /// How a host takes packets from its interface, with its parameters.
+    /// Receive offload of a host's interface, with its parameters.
     ReceiveOffloadConfig("a receive offload"), built with () {
         off => Off / OffConfig,
         napi => Napi / NapiConfig,
@@ -78,7 +79,8 @@ policies! {
     }
 }
 
-/// Calls what is generic over the policy with the one that there is: compiled for each by itself, as it happens to every packet.
+/// Makes a call that is generic over the policy. Each policy gets code of its own, since every
+/// packet takes this path.
 macro_rules! with_policy {
     ($any:expr, $policy:ident => $call:expr) => {
         match $any {
@@ -97,12 +99,12 @@ impl ReceiveOffloadConfig {
     }
 }
 
-/// Rings that no interface has a packet in: of thousands of interfaces few have one at a time.
+/// Empty rings, shared by all interfaces: few of thousands of interfaces have packets at a time.
 #[derive(Debug, Default)]
 pub struct Rings(Vec<Vec<Packet>>);
 
 impl Rings {
-    /// Takes back an empty one.
+    /// Takes back an empty ring.
     #[inline]
     fn give_back(&mut self, ring: Vec<Packet>) {
         self.0.push(ring);
@@ -117,13 +119,13 @@ pub struct Interface {
     state: State,
 }
 
-/// What an interface has besides its policy.
+/// State of an interface besides its policy.
 #[derive(Debug)]
 struct State {
     ring: Vec<Packet>,
     gro: Gro,
     poll_at: Time,
-    /// The poll that is due was asked for by the device.
+    /// The device has asked for the poll that is due.
     by_interrupt: bool,
     masked: bool,
 }
@@ -143,13 +145,13 @@ impl Interface {
         }
     }
 
-    /// When [`Self::poll`] is to be called.
+    /// Time at which the owner must call [`Self::poll`].
     #[inline]
     pub fn deadline(&self) -> Time {
         self.state.poll_at
     }
 
-    /// Loads what [`Self::pass`] needs and changes nothing.
+    /// Loads the memory that [`Self::pass`] needs, and changes nothing.
     #[inline]
     pub fn touch(&self) {
         std::hint::black_box((self.state.ring.len(), self.state.gro.is_empty(), self.state.poll_at));
@@ -168,8 +170,8 @@ impl Interface {
         with_policy!(&mut self.policy, p => self.state.on_packet(p, now, packet, rings));
     }
 
-    /// As [`Self::on_packet`] where the host polls at once whatever is due: whether the packet goes up as it is, alone.
-    /// Neither the ring nor what is held is touched then.
+    /// As [`Self::on_packet`], for a host that polls at once whatever is due. Returns true if the
+    /// packet goes up as it is, alone; ring and held packets are not touched then.
     #[inline]
     pub fn pass(&mut self, now: Time, packet: &Packet, rings: &mut Rings) -> bool {
         with_policy!(&mut self.policy, p => self.state.pass(p, now, packet, rings))
@@ -202,7 +204,7 @@ impl Interface {
         with_policy!(&mut self.policy, p => self.state.goes_up_alone(p, now, packet))
     }
 
-    /// The host polls: what goes up now is added to `up`, in order.
+    /// Polls the interface; appends the packets that go up to `up`, in order.
     pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>, rings: &mut Rings) {
         let tick = self.policy.tick(now);
         let Interface { policy, state } = self;

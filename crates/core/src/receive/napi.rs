@@ -1,17 +1,20 @@
-//! NAPI: the host polls its device when that interrupts, and merges what one poll finds.
+//! NAPI: the host polls its device after an interrupt, and merges the segments of one poll.
 //!
 //! Source: `napi_complete_done`, `__napi_poll` and `napi_gro_flush`, net/core/dev.c and gro.c of Linux 6.12. For Wi-Fi: drivers that hand up
 //! with `ieee80211_rx_napi` (iwlwifi since 4.6 or so, ath10k, ath11k, ath12k, mt76, rtw88, rtw89), which ends in
 //! `napi_gro_receive` (net/mac80211/rx.c). For wires: r8169 has `gro_flush_timeout = "20us"` and `napi_defer_hard_irqs = 1`
 //! (`netdev_sw_irq_coalesce_default_on`, since 6.1).
 //!
-//! Siblings: `e1000e` and `igb` have their device wait between interrupts, by what arrives. With `off` nothing is merged.
+//! Siblings: `e1000e` and `igb` have their device wait between interrupts, by the traffic. With
+//! `off` no segments are merged.
 //!
-//! With its defaults all packets of one instant are one poll: those of an A-MPDU, or those that the reorder buffer lets go
-//! of together. `interrupt_interval` keeps interrupts apart. `gro_flush_timeout` keeps what was merged for the next poll, which a timer
-//! starts. With `napi_defer_hard_irqs` the device does not interrupt before so many polls in a row have found nothing.
+//! With its defaults all packets of one instant are one poll: those of an A-MPDU, or those that the
+//! reorder buffer releases together. `interrupt_interval` keeps interrupts apart.
+//! `gro_flush_timeout` holds merged packets for the next poll, which a timer starts. With
+//! `napi_defer_hard_irqs` the device does not interrupt before that number of polls in a row has
+//! found no packet.
 //!
-//! Valid: for stations and for cards whose driver leaves interrupts as they come.
+//! Valid: for stations, and for cards with a driver that does not delay interrupts.
 //!
 //! Deviations: a poll takes no time, so a slow processor merges more. The interrupt of iwlwifi may wait a little for others in the
 //! device (INT_COALESCING), which no document explains.
@@ -29,9 +32,10 @@ use crate::units::{Span, Time};
 #[schemars(rename = "NapiReceiveOffloadConfig")]
 #[allow(missing_docs)] // the page of the policy says it
 pub struct NapiConfig {
-    /// Interrupts are at least so far apart.
+    /// Least time between interrupts.
     pub interrupt_interval: Span,
-    /// What was merged waits for the next poll, which comes after this at the latest. "0s": it goes up with each poll.
+    /// Longest time until the next poll, for which merged packets wait. "0s": they go up with each
+    /// poll.
     pub gro_flush_timeout: Span,
     /// Polls in a row that find nothing before the device may interrupt again. Until then each comes `gro_flush_timeout` after the one before.
     #[schemars(range(max = 1000))]
@@ -77,7 +81,7 @@ checked!(NapiConfig);
 #[derive(Debug, Clone)]
 pub struct Napi {
     config: NapiConfig,
-    /// Of the next interrupt.
+    /// Earliest time of the next interrupt.
     earliest: Time,
     /// `defer_hard_irqs_count`.
     deferred: u32,

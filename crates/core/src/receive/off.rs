@@ -4,7 +4,7 @@
 //! others; drivers/net/wireless of Linux 6.12). Windows coalesces segments in cards that can (RSC), and those of clients
 //! mostly cannot. OS X has it for cards of 10 Gbit/s. FreeBSD has it since 7.0.
 //!
-//! Siblings: the others merge what one poll finds, and so a receiver sends fewer ACKs.
+//! Siblings: the others merge the segments of one poll, and so a receiver sends fewer ACKs.
 //!
 //! Valid: for such hosts, and for comparison with simulators, none of which merges.
 //!

@@ -1,19 +1,21 @@
 //! The processor of a host, where it is slow enough to matter: one server for all packets that the host sends or receives.
 //!
-//! Each packet takes the same time, whatever its size, in the order in which packets come to it from either side. What it has no time for yet waits,
-//! without a limit. So TCP hears of an arrival late, and a packet leaves late for the interface.
+//! Each packet takes the same time, whatever its size, in the order in which packets come to it
+//! from either side. Packets that it has no time for yet wait, without a limit. So TCP hears of an
+//! arrival late, and a packet leaves late for the interface.
 
 use std::collections::VecDeque;
 
 use crate::units::{Span, Time};
 
-/// One server with a constant time of service, and what waits for it.
+/// One server with a constant time of service, and its queue.
 #[derive(Debug, Clone)]
 pub struct Processor<T> {
     packet_time: Span,
-    /// When it has done all that is in `work`.
+    /// Time at which it has done all of `work`.
     free_at: Time,
-    /// What it is at, what waits, and when each is done: in the order of coming.
+    /// The packet in service and those that wait, in the order of arrival, each with the time at
+    /// which it is done.
     work: VecDeque<(Time, T)>,
 }
 
@@ -35,13 +37,14 @@ impl<T> Processor<T> {
         self.work.front().map_or(Time::NEVER, |&(done, _)| done)
     }
 
-    /// The packet with which it is done at `now`, if it is. To be asked again until there is none.
+    /// The packet with which it is done at `now`, if it is. The caller asks again until there is
+    /// none.
     pub fn take(&mut self, now: Time) -> Option<T> {
         let is_done = self.deadline() <= now;
         if is_done { self.work.pop_front().map(|(_, packet)| packet) } else { None }
     }
 
-    /// What it has not done yet, in the order of coming.
+    /// Packets that it has not done yet, in the order of arrival.
     pub fn waiting(&self) -> impl Iterator<Item = &T> {
         self.work.iter().map(|(_, packet)| packet)
     }
@@ -57,7 +60,7 @@ mod tests {
         Time::from_ns(us * 1000)
     }
 
-    /// All that is done until `until`, and when.
+    /// Packets that are done until `until`, each with its time.
     fn run(processor: &mut Processor<usize>, until: Time) -> Vec<(Time, usize)> {
         let mut done = Vec::new();
         while processor.deadline() <= until {

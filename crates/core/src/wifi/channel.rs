@@ -1,9 +1,10 @@
-//! A wireless channel: its radios, what they send each other, and when. A [`Medium`] with the queues, sessions and rate control of the
-//! simulator's radios above it ([`SimMac`]).
+//! A wireless channel: a [`Medium`], and above it the queues, sessions and rate control of the
+//! simulator's radios ([`SimMac`]).
 //!
-//! The owner hands packets over with [`Channel::enqueue`], calls [`Channel::on_deadline`] at [`Channel::deadline`] and takes what
-//! has happened out of [`AirOutputs`]. One deadline serves the whole channel: the end of a transmission, the end of a gap, a
-//! response that is overdue, the next frame that contention lets go, a reorder buffer's timeout.
+//! The owner hands packets over with [`Channel::enqueue`], calls [`Channel::on_deadline`] at
+//! [`Channel::deadline`], and takes the events out of [`AirOutputs`]. One deadline serves the whole
+//! channel: the end of a transmission, the end of a gap, a response that is overdue, the next frame
+//! that contention lets go, a reorder buffer's timeout.
 //!
 //! **An association** can end and begin, where a pair is set up so ([`PairConfig::roams`]).
 //!
@@ -30,7 +31,7 @@ use crate::units::{Probability, Span, Time};
 pub struct ChannelConfig {
     /// Its radios; a [`RadioId`] is a place in this list.
     pub radios: Vec<Arc<RadioConfig>>,
-    /// Who talks to whom; a [`PairId`] is a place in this list.
+    /// Pairs of a station and its access point; a [`PairId`] is a place in this list.
     pub pairs: Vec<PairConfig>,
     /// Access points that send to all their stations at once: the `i`-th has the link `2 * pairs.len() + i` for it.
     pub groups: Vec<RadioId>,
@@ -41,11 +42,12 @@ pub struct ChannelConfig {
     /// Probability that one of two transmissions that meet at a receiver is so much stronger there that it is received as
     /// if it were alone; either one with half of it. The later one must begin within the preamble of the earlier.
     pub capture_effect: Probability,
-    /// Of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// Tells the channels of a run apart in their random numbers.
+    /// Number of the channel within the run; channels with different numbers draw different random
+    /// numbers.
     pub index: u32,
-    /// Which records are kept.
+    /// Records that are kept.
     pub trace: TraceConfig,
 }
 
@@ -54,11 +56,11 @@ pub struct ChannelConfig {
 pub struct PairConfig {
     /// The station's radio.
     pub station: RadioId,
-    /// The access point's.
+    /// The access point's radio.
     pub access_point: RadioId,
     /// The radio link between them, in both directions alike.
     pub signal: SignalConfig,
-    /// How far apart they are, where one of them walks.
+    /// Distance of the two, where one of them walks.
     pub motion: Option<Motion>,
     /// The station comes and goes, and is not associated at first. `None`: it is associated all the time.
     pub roams: Option<Roams>,
@@ -71,7 +73,8 @@ impl PairConfig {
     }
 }
 
-/// What becomes of packets at either end without association. A radio of a station that roams has no other pair.
+/// Treatment of packets at either end without association. The radio of a station that roams is in
+/// no other pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Roams {
     /// The station's packets.
@@ -80,40 +83,41 @@ pub struct Roams {
     pub ap_queue: ApQueue,
 }
 
-/// What has happened. The owner takes it out after each call.
+/// Events of the channel. The owner takes them out after each call.
 #[derive(Debug, Default)]
 pub struct AirOutputs {
-    /// Link and packet: in order at the recipient's upper layer.
+    /// Link and packet: delivered to the recipient's upper layer, in order.
     pub delivered: Vec<(AirLinkId, PacketId)>,
-    /// Link and packet: lost, and why. To be removed from the pool.
+    /// Link and packet: lost, with the reason. The owner removes it from the pool.
     pub dropped: Vec<(AirLinkId, PacketId, DropReason)>,
-    /// Link and packet: not sent before the end of the association, in order as far as they were. The owner finds another way.
+    /// Link and packet: not sent before the association ended, in the order of the queue. The owner
+    /// finds another way.
     pub handed_back: Vec<(AirLinkId, PacketId)>,
     /// Pair and packet: a group-addressed packet has reached this pair's station. The packet itself is among `delivered`, once,
     /// if it has reached any.
     pub heard: Vec<(PairId, PacketId)>,
-    /// Packets that are no longer held by their host, where that was asked for.
+    /// Packets that their host no longer holds, where the caller asked for this report.
     pub released: Vec<Released>,
 }
 
 /// Packets of a flow that its host no longer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
-    /// Whose packets.
+    /// Flow of the packets.
     pub flow: FlowId,
-    /// How many.
+    /// Number of packets.
     pub packets: u32,
-    /// Their payload together.
+    /// Sum of their payloads.
     pub payload_bytes: u64,
 }
 
 impl AirOutputs {
-    /// Whether nothing has happened.
+    /// True if there are no events.
     pub fn is_empty(&self) -> bool {
         let none = self.delivered.is_empty() && self.dropped.is_empty() && self.handed_back.is_empty();
         none && self.heard.is_empty() && self.released.is_empty()
     }
-    /// Counts a packet to the ones before it if they are of the same flow.
+    /// Reports the release of a packet; consecutive packets of one flow share an entry.
     pub(super) fn release(&mut self, flow: FlowId, payload: u16) {
         match self.released.last_mut() {
             Some(last) if last.flow == flow => {
@@ -140,7 +144,7 @@ impl Channel {
         Channel { medium: Medium::new(setup), mac, due: NEVER }
     }
 
-    /// When there is something to do.
+    /// Time at which [`Self::on_deadline`] must be called.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.due
@@ -149,7 +153,7 @@ impl Channel {
     /// Counters of a link from the start of the run to now.
     pub fn stats(&self, link: AirLinkId, now: Time) -> AirStats {
         let mut stats = self.mac.stats(link, now);
-        // What is on the air now will be booked when it ends; until then its part so far counts.
+        // A transmission is booked when it ends. One under way counts with its duration so far.
         let under_way = self.medium.under_way().filter(|(plan, _)| plan.id == u64::from(link.0));
         stats.airtime_ns += under_way.map(|(_, start)| now.since(start).as_ns()).sum::<u64>();
         stats
@@ -183,7 +187,7 @@ impl Channel {
         self.mac.sender(link)
     }
 
-    /// Whether the station of a pair is associated.
+    /// True if the station of a pair is associated.
     pub fn is_associated(&self, pair: PairId) -> bool {
         self.mac.is_associated(pair)
     }
@@ -200,7 +204,8 @@ impl Channel {
         self.set_due();
     }
 
-    /// The host at the sending end of `link` hands over a packet. `report`: its release is to be told.
+    /// The host at the sending end of `link` hands over a packet. `report`: the channel reports the
+    /// packet's release.
     #[expect(clippy::too_many_arguments, reason = "the hottest entry: what is known of a packet, and where it goes")]
     pub fn enqueue(
         &mut self,
@@ -221,10 +226,11 @@ impl Channel {
         }
     }
 
-    /// Everything due at `now`.
+    /// Does everything that is due at `now`.
     pub fn on_deadline(&mut self, now: Time, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
-            // The earliest first; of those at the same time, what began first.
+            // The earliest event comes first. Among simultaneous ones, the one that began first
+            // does.
             if self.medium.advance(now, &mut Sim { mac: &mut self.mac, pool, out }) {
                 continue;
             }
@@ -247,32 +253,33 @@ impl Channel {
         self.due = self.mac.reorder_at.min(self.mac.aqm_at).min(self.medium.deadline());
     }
 
-    /// How its time was spent up to now.
+    /// Time that the medium was idle, busy, or carried several exchanges, up to `now`.
     pub fn occupancy(&self, now: Time) -> Occupancy {
         self.medium.occupancy(now)
     }
 
-    /// What it holds, counted piece by piece.
+    /// Packets that the channel holds, counted one by one.
     pub fn holdings(&self, pool: &Pool) -> AirHoldings {
         self.mac.holdings(pool)
     }
 
-    /// What waits in reorder buffers for those before it, with the link that it came over.
+    /// Packets in reorder buffers, which wait for earlier ones, each with its link.
     pub fn reordering(&self) -> impl Iterator<Item = (AirLinkId, PacketId)> {
         self.mac.reordering()
     }
 
-    /// What is wrong with the order of sequence numbers at its senders: link, session and what; `None`: nothing.
+    /// First fault in the order of the senders' sequence numbers: the link and a message; `None` if
+    /// there is none.
     pub fn disorder(&self) -> Option<(AirLinkId, String)> {
         self.mac.disorder()
     }
 
-    /// PPDU by PPDU what has been sent, to be taken out by the owner.
+    /// Records of the PPDUs sent. The owner takes them out.
     pub fn ppdus(&mut self) -> &mut Vec<PpduRecord> {
         &mut self.mac.ppdus
     }
 
-    /// As [`Self::ppdus`], frame by frame.
+    /// Records of the frames sent. The owner takes them out.
     pub fn frames(&mut self) -> &mut Vec<FrameRecord> {
         &mut self.mac.frames
     }

@@ -1,6 +1,8 @@
-//! What a radio is set to: the transmit path of its host, aggregation, retries, and what it does as a recipient.
+//! Configuration of a radio: the transmit path of its host, aggregation, retries, and its side as a
+//! recipient.
 //!
-//! [`RadioConfig`] is complete; [`RadioOptions`] is what a file writes, every key optional, to be laid over defaults.
+//! [`RadioConfig`] is complete. [`RadioOptions`] is its form in a file: every key is optional, and
+//! the keys given replace defaults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,7 +58,7 @@ radio_options! {
     eifs: bool,
     /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
     rts_threshold_bytes: u32,
-    /// Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others.
+    /// Rate control. Default: as in Linux, minstrel_ht for n and ac, minstrel for the others.
     rate_control: Option<RateConfig>,
     /// Aggregation into A-MPDUs; only with `qos` and standard n or ac.
     aggregation: Aggregation,
@@ -90,7 +92,8 @@ impl Default for RadioConfig {
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "Aggregation")]
 pub struct Aggregation {
-    /// Off: frames leave this radio one by one, each with its ACK. What it receives may come in A-MPDUs all the same.
+    /// Off: frames leave this radio one by one, each with its ACK. Frames that it receives may come
+    /// in A-MPDUs all the same.
     pub enabled: bool,
     /// Most MPDUs. ath9k: 32 (`ATH_AMPDU_SUBFRAME_DEFAULT`); the Block Ack window allows 64.
     #[schemars(range(min = 1, max = 64))]
@@ -139,7 +142,7 @@ impl Aggregation {
 }
 checked!(Aggregation);
 
-/// What an originator does about the hole that an MPDU leaves on which it has given up.
+/// Reaction of an originator to the hole that an MPDU leaves when it gives it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnGiveUp {
@@ -150,7 +153,7 @@ pub enum OnGiveUp {
     Silence,
 }
 
-/// What the retry limit under Block Ack counts.
+/// Events that the retry limit under Block Ack counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryCount {
@@ -162,7 +165,7 @@ pub enum RetryCount {
     Transmissions,
 }
 
-/// What an originator does when nothing comes back for an A-MPDU (IEEE 802.11-2020 10.25.6.7 allows either).
+/// Reaction of an originator to an unanswered A-MPDU (IEEE 802.11-2020 10.25.6.7 allows either).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnMissed {
@@ -191,8 +194,9 @@ pub struct Retries {
     /// Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7).
     #[schemars(range(min = 1, max = 255))]
     pub frame_tries: u8,
-    /// For MPDUs with TCP segments, a lower limit by the rate that the sender sends at: `stepped` or `fixed`, whose index it is.
-    /// Source: Nomoto, Wu, Ohzahata and Kato, ICN 2017, pages 69-74, of which the abstract says no more than that. Default: off.
+    /// Lower limit for MPDUs with TCP segments, by the sender's rate: the index of `stepped` or
+    /// `fixed`. Source: Nomoto, Wu, Ohzahata and Kato, ICN 2017, pages 69-74; the abstract says no
+    /// more. Default: off.
     pub tcp_limit: Option<RetryOutConfig>,
     /// Reaction of the radio to an unanswered A-MPDU.
     pub on_missed: OnMissed,
@@ -245,28 +249,29 @@ impl RadioConfig {
             ..base
         }
     }
-    /// Whether frames are acknowledged.
+    /// True if frames are acknowledged.
     pub fn acks(&self) -> bool {
         self.ack.unwrap_or(self.phy.standard != Standard::Wavelan)
     }
-    /// The frames around packets.
+    /// Header and trailer of the frames around packets.
     pub fn framing(&self) -> Framing {
         self.phy.framing(self.has_qos())
     }
-    /// Whether frames go out in A-MPDUs under Block Ack.
+    /// True if frames go out in A-MPDUs under Block Ack.
     pub fn aggregates(&self) -> bool {
         self.has_qos() && self.aggregation.enabled && matches!(self.phy.standard, Standard::N | Standard::Ac)
     }
-    /// Whether it can receive A-MPDUs and answer them with a Block Ack: mac80211 accepts an agreement for which it need not send any
-    /// itself (net/mac80211/agg-rx.c, `__ieee80211_start_rx_ba_session`).
+    /// True if it can receive A-MPDUs and answer them with a Block Ack. mac80211 accepts an
+    /// agreement even if it sends no A-MPDUs itself (net/mac80211/agg-rx.c,
+    /// `__ieee80211_start_rx_ba_session`).
     pub fn receives_ampdus(&self) -> bool {
         self.has_qos() && self.acks() && matches!(self.phy.standard, Standard::N | Standard::Ac)
     }
-    /// Whether its frames have an access category each (EDCA).
+    /// True if each frame has an access category (EDCA).
     pub fn has_qos(&self) -> bool {
         self.qos.unwrap_or(matches!(self.phy.standard, Standard::N | Standard::Ac))
     }
-    /// What the parts must agree on. The message names the keys.
+    /// Checks that the parts go together. The error names the keys.
     pub fn check(&self) -> Result<(), String> {
         if let Some(rate_control) = &self.rate_control {
             rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}"))?;
@@ -291,7 +296,7 @@ impl RadioConfig {
         Ok(())
     }
 
-    /// What WaveLAN has not.
+    /// Refuses settings that WaveLAN does not have.
     fn check_wavelan(&self) -> Result<(), String> {
         let without = "with `standard` = \"wavelan\" leave it out";
         let base = RadioConfig::of(self.phy.clone());

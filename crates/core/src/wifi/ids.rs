@@ -61,7 +61,8 @@ impl PairId {
 pub struct AirLinkId(pub u32);
 
 impl AirLinkId {
-    /// From the `i`-th access point of [`ChannelConfig::groups`](super::ChannelConfig::groups) to all its stations.
+    /// The link from the `i`-th access point of
+    /// [`ChannelConfig::groups`](super::ChannelConfig::groups) to all its stations.
     #[inline]
     pub const fn group(i: u16, pairs: u32) -> AirLinkId {
         AirLinkId(2 * pairs + i as u32)
@@ -71,19 +72,19 @@ impl AirLinkId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-    /// Of a pair's link: the other direction.
+    /// The other direction of a pair's link.
     #[inline]
     pub const fn opposite(self) -> AirLinkId {
         AirLinkId(self.0 ^ 1)
     }
-    /// Of a pair's link: whether it leads from the access point to the station.
+    /// True if this link of a pair leads from the access point to the station.
     #[inline]
     pub const fn is_down(self) -> bool {
         self.0 & 1 == 1
     }
 }
 
-/// What one end of a link keeps of one access category, from one association to its end.
+/// State of one access category at one end of a link, for the time of one association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SessionId(NonZeroU32);
 
@@ -102,7 +103,7 @@ impl SessionId {
     pub(super) const fn index(self) -> usize {
         self.0.get() as usize - 1
     }
-    /// As a plain number, for those who keep it and do not know what it is.
+    /// As a plain number, for owners that do not know its meaning.
     #[inline]
     pub(super) const fn number(self) -> u32 {
         self.0.get()

@@ -1,9 +1,9 @@
-//! 802.11: what happens between a station's queue and the packets that leave the access point's reorder buffer.
+//! 802.11: the path of packets from the sender's queue to the recipient's reorder buffer.
 //!
 //! Frames are lengths, addresses and flags here; nothing assumes that their sender is our own TCP.
 
-//! [`medium`] is who sends when and who hears what, [`mac`] what a radio does above it, [`phy`] modes, durations, errors and signals. A
-//! [`Channel`] is the first with the second above it.
+//! [`medium`] has the times of transmissions and their reception, [`mac`] the functions of a radio
+//! above it, [`phy`] modes, durations, errors and signals. A [`Channel`] is a medium with its MAC.
 
 pub mod channel;
 pub mod config;

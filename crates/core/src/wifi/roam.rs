@@ -1,7 +1,8 @@
-//! When a station leaves its access point, and for which other.
+//! The time at which a station leaves its access point, and the one to which it goes.
 //!
-//! A [`Roam`] is told what the station can measure of each access point it may use and says when to go. It knows nothing of
-//! frames: scanning costs no airtime here, and what the change itself takes is the owner's `gap`.
+//! A [`Roam`] gets the station's measurements of each access point that it may use, and decides
+//! when to go. It knows nothing of frames: scanning costs no airtime here, and the change takes the
+//! owner's `gap`.
 //!
 //! | rule | goes |
 //! |---|---|
@@ -9,15 +10,19 @@
 //! | `rssi` | when the mean of the last `samples` measurements of its own is below `below_dbm` and that of another better by at least `hysteresis_db` |
 //! | `times` | at given times |
 //!
-//! `rssi` is what clients do. wpa_supplicant (`bgscan` module `simple`) looks for another access point once the signal is below a
-//! threshold, which NetworkManager sets to -65 dBm where several access points serve a network (`simple:30:-65:300`), and moves
-//! (`wpa_supplicant_need_to_roam_within_ess` of 2.10) if the other is better by 1 dB at the edge of reception and by 5 dB where the signal is
-//! good. Unlike there, the others are measured all the time, the margin does not depend on the level, and estimated
-//! throughput does not count. The mean begins anew with each association, so nobody goes again before `samples` measurements.
+//! `rssi` is the behaviour of clients. wpa_supplicant (`bgscan` module `simple`) looks for another
+//! access point once the signal is below a threshold. NetworkManager sets it to -65 dBm where
+//! several access points serve a network (`simple:30:-65:300`). The client moves if the other is
+//! better by 1 dB at the edge of reception, or by 5 dB at a good signal
+//! (`wpa_supplicant_need_to_roam_within_ess` of 2.10). Unlike there, the others are measured all
+//! the time, the margin does not depend on the level, and estimated throughput does not count. The
+//! mean begins anew with each association, so a station does not go again before `samples`
+//! measurements.
 //!
-//! A change takes from a few milliseconds, where all is known beforehand, to several hundred: Mishra, Shin and Arbaugh (SIGCOMM CCR 33(2),
-//! 2003) found that more than 90 % of it is the search for another access point. The 50 ms of [`DEFAULT_GAP`] are what IEEE 802.11r was
-//! made for, the longest break that a voice call bears.
+//! A change takes from a few milliseconds, where all is known beforehand, to several hundred:
+//! Mishra, Shin and Arbaugh (SIGCOMM CCR 33(2), 2003) found that more than 90 % of it is the search
+//! for another access point. The 50 ms of [`DEFAULT_GAP`] are the aim of IEEE 802.11r, the longest
+//! break that a voice call bears.
 
 use std::collections::VecDeque;
 
@@ -27,10 +32,11 @@ use serde::{Deserialize, Serialize};
 use super::phy::mobility::LOOK;
 use crate::units::{Span, Time};
 
-/// How long a station is without association, unless told otherwise. See the module.
+/// Default time without association during a change. See the module.
 pub const DEFAULT_GAP: Span = Span::from_ms(50);
 
-/// What becomes of packets that wait in a station's own queue when it leaves, and of those that come while it is away.
+/// Treatment of packets that wait in a station's own queue when it leaves, and of those that come
+/// while it is away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StationQueue {
@@ -41,7 +47,7 @@ pub enum StationQueue {
     Drop,
 }
 
-/// What becomes of packets for a station that has left, at the access point that it left.
+/// Treatment of packets for a station that has left, at the access point that it left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApQueue {
@@ -56,12 +62,12 @@ pub enum ApQueue {
 /// When to go. Access points are known by their place in the list of the candidates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RoamRule {
-    /// To the nearest.
+    /// The station goes to the nearest access point.
     Nearest {
         /// The other must be nearer by this.
         hysteresis_m: f64,
     },
-    /// When the signal is weak, to a better one.
+    /// The station goes to a better access point when the signal is weak.
     Rssi {
         /// Time between two measurements.
         every: Span,
@@ -72,14 +78,14 @@ pub enum RoamRule {
         /// The mean of the other must be better by this.
         hysteresis_db: f64,
     },
-    /// When, in ascending order, and to which.
+    /// Times of changes, in ascending order, each with the place of the access point.
     Times(Vec<(Time, usize)>),
 }
 
-/// What a station measures of one access point. NaN: not known.
+/// Measurements of one access point by a station. NaN: not known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// How far away it is.
+    /// Its distance.
     pub distance_m: f64,
     /// Received power.
     pub rssi_dbm: f64,
@@ -91,13 +97,13 @@ pub struct Roam {
     rule: RoamRule,
     /// Where it is associated; `None`: on the way.
     at: Option<usize>,
-    /// When it looks next.
+    /// Time of its next look.
     next: Time,
     /// The station does not move before this, nor after that.
     moves: (Time, Time),
-    /// By candidate the last measurements.
+    /// The last measurements of each candidate.
     rssi_dbm: Vec<VecDeque<f64>>,
-    /// Of the times, those that are over.
+    /// Number of times in the list that have passed.
     done: usize,
 }
 
@@ -107,7 +113,7 @@ impl Roam {
         Roam { rule, at: None, next: Time::NEVER, moves, rssi_dbm: vec![VecDeque::new(); candidates], done: 0 }
     }
 
-    /// Which it would take now if it had none. Of equal ones the first.
+    /// The access point that the station would take now if it had none; the first among equal ones.
     pub fn preferred(&self, measured: &[Measured]) -> usize {
         match &self.rule {
             RoamRule::Nearest { .. } => best(measured, |m| -m.distance_m),
@@ -159,7 +165,7 @@ impl Roam {
             }
             RoamRule::Times(switches) => {
                 let mut to = None;
-                // Of several that have come due on the way the last counts.
+                // If several times have passed without association, the last counts.
                 while let Some(&(_, next)) = switches.get(self.done).filter(|&&(time, _)| time <= now) {
                     to = Some(next);
                     self.done += 1;
@@ -232,7 +238,7 @@ mod tests {
             assert_eq!(roam.on_deadline(roam.deadline(), &here), None);
         }
         assert_eq!(looks, [1000, 1010, 1015].map(ms));
-        // Who never moves never looks after the first time.
+        // A station that never moves looks once only.
         let mut roam = Roam::new(RoamRule::Nearest { hysteresis_m: 0.0 }, 2, (Time::NEVER, Time::NEVER));
         roam.on_associated(ms(0), 0);
         assert!(roam.deadline().is_never());

@@ -1,4 +1,5 @@
-//! What a channel tells about itself while it runs: counters for each link, a record for each PPDU, a record for each frame.
+//! Reports of a channel while it runs: counters for each link, a record for each PPDU, a record for
+//! each frame.
 
 use super::ids::{AirLinkId, RadioId};
 use super::phy::Mode;
@@ -47,8 +48,8 @@ impl Ac {
 /// Counters of one direction between two radios since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AirStats {
-    // What every packet touches comes first.
-    /// Packets handed to the radio, and their bytes at the IP layer.
+    // Counters that every packet changes come first.
+    /// Packets handed to the radio.
     pub arrived_packets: u64,
     /// Their size, with IP headers.
     pub arrived_bytes: u64,
@@ -60,43 +61,46 @@ pub struct AirStats {
     pub held_packet_ns: u128,
     /// Most packets held at a time since it was last reset.
     pub held_max: u64,
-    /// Reached the recipient's upper layer.
+    /// Packets that reached the recipient's upper layer.
     pub delivered_packets: u64,
     /// Their size, with IP headers.
     pub delivered_bytes: u64,
-    /// Dropped before the air: for want of room, or by choice of the discipline.
+    /// Packets dropped before transmission for want of room.
     pub dropped_overflow: u64,
-    /// Dropped by a discipline before its queue was full.
+    /// Packets that a discipline dropped before its queue was full.
     pub dropped_early: u64,
     /// ACKs that a newer one made superfluous.
     pub filtered: u64,
-    /// Marked with CE.
+    /// Packets marked with CE.
     pub marked: u64,
-    /// The originator gave up on them and they had not arrived. WaveLAN: it found the medium busy too often.
+    /// Packets that the originator gave up and that had not arrived. WaveLAN: it found the medium
+    /// busy too often.
     pub dropped_retries: u64,
-    /// Sent without acknowledgement, and lost: to another transmission, or to errors.
+    /// Packets sent without acknowledgement and lost to another transmission.
     pub lost_collision: u64,
-    /// Lost by errors, without acknowledgements.
+    /// Packets sent without acknowledgement and lost to errors.
     pub lost_errors: u64,
-    /// Arrived at the recipient after it had given them up, and were dropped there (`retry_out`), or after its reorder
-    /// timeout.
+    /// Packets that arrived after the recipient had given them up (`retry_out`), or after its
+    /// reorder timeout, and were dropped there.
     pub dropped_late: u64,
-    /// There was no association, or it ended before they were through.
+    /// Packets dropped without association, or since the association ended before they were
+    /// delivered.
     pub dropped_gone: u64,
-    /// Taken out again at the end of an association, to go another way.
+    /// Packets handed back at the end of an association, to go another way.
     pub handed_back: u64,
-    /// RTS that no CTS came back for.
+    /// RTS without a CTS in response.
     pub rts_unanswered: u64,
-    /// PPDUs with data, every try counted, and those of them that nothing came back for; without acknowledgements: of which
-    /// nothing arrived.
+    /// PPDUs with data, every try counted.
     pub ppdus: u64,
-    /// Those of them that nothing answered.
+    /// PPDUs among these without an answer; for frames without acknowledgement: PPDUs of which
+    /// nothing arrived.
     pub ppdus_unanswered: u64,
     /// PPDUs hit by another transmission at their receiver.
     pub ppdus_collided: u64,
-    /// MPDUs in them, every try counted, and those that were not acknowledged; without acknowledgements: that did not arrive.
+    /// MPDUs in these PPDUs, every try counted.
     pub mpdus: u64,
-    /// Those of them that failed.
+    /// MPDUs among these that were not acknowledged; for frames without acknowledgement: MPDUs that
+    /// did not arrive.
     pub mpdus_failed: u64,
     /// Sum over the PPDUs of their data rate, bit/s: the mean MAC data rate is this over `ppdus`.
     pub rate_sum_bps: u128,
@@ -125,13 +129,13 @@ pub struct PpduRecord {
     pub mode: Mode,
     /// MPDUs in it; 0: a Block Ack request.
     pub mpdus: u16,
-    /// Of these: newly or again received without error.
+    /// MPDUs among these that were received without error, for the first time or again.
     pub received: u16,
-    /// Corrupt, header legible.
+    /// MPDUs among these that arrived corrupt with a legible header.
     pub legible: u16,
     /// Size of the PSDU.
     pub psdu_bytes: u32,
-    /// How many times this PPDU had been sent before.
+    /// Number of times that this PPDU had been sent before.
     pub repeat: u8,
     /// An acknowledgement came back.
     pub answered: bool,
@@ -165,9 +169,9 @@ pub struct FrameRecord {
     pub time: Time,
     /// Its kind.
     pub kind: FrameKind,
-    /// Radios: who sent it and whom it is for.
+    /// The radio that sent it.
     pub from: RadioId,
-    /// Who is to receive it.
+    /// The radio that must receive it.
     pub to: RadioId,
     /// The mode of its PPDU.
     pub mode: Mode,
@@ -177,23 +181,23 @@ pub struct FrameRecord {
     pub sn: u16,
     /// Bit n: `sn + n` was received (Block Ack).
     pub bitmap: u64,
-    /// Whether it was sent before.
+    /// True if it was sent before.
     pub retry: bool,
-    /// Whether it arrived whole.
+    /// True if it arrived whole.
     pub fcs_ok: bool,
     /// Number of the A-MPDU it belongs to.
     pub ampdu: Option<u32>,
-    /// Whether no other MPDU of its A-MPDU follows.
+    /// True if no other MPDU of its A-MPDU follows.
     pub is_last_of_ampdu: bool,
     /// Duration field, us.
     pub duration_us: u16,
     /// NaN where the signal has no SNR.
     pub snr_db: f32,
-    /// What a data frame carries.
+    /// The packet that a data frame carries.
     pub packet: Option<Packet>,
 }
 
-/// What is collected besides counters.
+/// Records that are collected besides counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceConfig {
     /// PPDU by PPDU.

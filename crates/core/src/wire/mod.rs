@@ -10,11 +10,12 @@
 //! flow's first port, its number the low 16 bits of `seq`; a datagram's number (low 16 bits) is the IP identification,
 //! which is zero elsewhere (RFC 6864: DF is set, the field is free).
 //!
-//! **Lengths.** The IP total length is `packet.size`. Where `size` leaves more room for TCP options than there are
-//! options, NOPs fill it; where it leaves less, options are left out (of a SYN: timestamps first, then SACK permitted,
-//! MSS, window scale; elsewhere the last SACK blocks first, timestamps last). What is not a multiple of 4, or more than the
-//! 40 bytes that TCP options can have, is payload. A `size` below the smallest valid packet of its kind is raised to
-//! it (TCP 40 bytes, else 28): no invalid packet is ever written.
+//! **Lengths.** The IP total length is `packet.size`. Where `size` leaves more room for TCP options
+//! than there are options, NOPs fill it; where it leaves less, options are left out (of a SYN:
+//! timestamps first, then SACK permitted, MSS, window scale; elsewhere the last SACK blocks first,
+//! timestamps last). Bytes beyond a multiple of 4, or beyond the 40 bytes that TCP options can
+//! have, are payload. A `size` below the smallest valid packet of its kind is raised to it (TCP 40
+//! bytes, else 28): no invalid packet is ever written.
 //!
 //! **Windows.** `packet.window` is in bytes; the field holds it divided by 2^scale and rounded down (RFC 7323 section 2.3),
 //! except that an open window never reads as closed: at least 1. It saturates at 65535. On a SYN it is not scaled.
@@ -99,7 +100,7 @@ impl Endpoints {
     }
 }
 
-/// What the TCP end that sends a packet announces on its SYN: the packets themselves do not carry it.
+/// Options that the TCP end announces on its SYN. The simulator's packets do not carry them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Announced {
     /// Maximum segment size, which leaves options out of account (RFC 6691).
@@ -113,8 +114,9 @@ pub struct Announced {
 }
 
 impl Announced {
-    /// What an end set to `own` announces to one set to `peer`. The window scale is the smallest with which the largest
-    /// receive buffer fits the field, and [`MAX_WINDOW_SCALE`] beyond that.
+    /// Options that an end with configuration `own` announces to one with `peer`. The window scale
+    /// is the smallest with which the largest receive buffer fits the field, and
+    /// [`MAX_WINDOW_SCALE`] beyond that.
     pub fn of(own: &TcpConfig, peer: &TcpConfig) -> Announced {
         let buffer = own.receive_buffer_max.max(own.receive_buffer).get();
         let fits = |scale: &u8| buffer <= u64::from(u16::MAX) << scale;
@@ -127,7 +129,8 @@ impl Announced {
     }
 }
 
-/// Bytes of the TCP options of a SYN that announces everything: MSS and window scale, and what is asked for.
+/// Bytes of the TCP options of a SYN that announces everything: MSS and window scale, and the
+/// options asked for.
 pub const fn syn_option_bytes(sack_permitted: bool, timestamps: bool) -> u16 {
     let bytes = tcp_option::LEN_MAXIMUM_SEGMENT_SIZE as u16
         + tcp_option::LEN_WINDOW_SCALE as u16
@@ -258,7 +261,7 @@ fn two_words(first: u32, second: u32) -> [u8; 8] {
     (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
 }
 
-/// A TCP option field under construction; what is not written stays NOP.
+/// A TCP option field under construction; bytes not written stay NOP.
 struct OptionField {
     bytes: [u8; TcpOptions::MAX_LEN],
     used: usize,

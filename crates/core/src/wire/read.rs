@@ -1,18 +1,19 @@
 //! Real packets: from their bytes to the fields that queues and radios look at, and their ECN bits back into the bytes.
 //!
-//! IPv4 and IPv6 are read, with extension headers; of TCP all fields and the options that acknowledgements speak by, of UDP and
-//! ICMP echoes kind and length. All else travels with the length that it has. Payload is never looked at, and no checksum is
-//! tested.
+//! IPv4 and IPv6 are read, with extension headers; of TCP all fields and the options of
+//! acknowledgements, of UDP and ICMP echoes kind and length. All other packets have their length
+//! alone. The reader never looks at payload, and tests no checksum.
 //!
-//! **Connections.** A connection is known by a hash of both addresses, the protocol and both ports, alike for both directions. An
-//! echo has its identifier in place of ports. Fragments have that of the datagram and never ports, which only the first
-//! of them carries. All else of the same protocol between the same addresses is one connection.
+//! **Connections.** A connection is known by a hash of both addresses, the protocol and both ports,
+//! the same for both directions. An echo has its identifier in place of ports. Fragments have the
+//! datagram's identification and never ports, which only the first of them carries. All other
+//! packets of one protocol between two addresses are one connection.
 //!
 //! **Access categories** are those that Linux gives a packet by its DSCP: `cfg80211_classify8021d` in net/wireless/util.c, after
 //! RFC 8325 section 4, and `ieee802_1d_to_ac` in net/mac80211/wme.c (6.12.117).
 //!
-//! **Windows** are scaled by what the SYNs of the connection said. [`Reader`] remembers that of the connections that began last, and
-//! takes the others' windows as they are.
+//! **Windows** are scaled as the SYNs of the connection announced. [`Reader`] remembers the scales
+//! of the connections that began last, and leaves the windows of others unscaled.
 
 use std::net::IpAddr;
 
@@ -31,19 +32,19 @@ use crate::wifi::Ac;
 /// Connections whose window scales are remembered: a power of 2. They take 128 KiB.
 const REMEMBERED: usize = 1 << 13;
 
-/// Bytes of which a packet cannot even be sent on.
+/// Bytes that cannot even be forwarded as a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// There are none.
     #[error("the packet is empty")]
     Empty,
-    /// Of another version than 4 and 6.
+    /// The version is neither 4 nor 6.
     #[error("the packet is not IP: its version is {version}, must be 4 or 6")]
     NotIp {
         /// The first four bits.
         version: u8,
     },
-    /// Shorter than its header, or with a header of an impossible length.
+    /// The packet is shorter than its header, or its header has an impossible length.
     #[error("the packet has no whole IPv{version} header in its {bytes} bytes")]
     NoHeader {
         /// Its version.
@@ -77,16 +78,16 @@ impl Default for Reader {
     }
 }
 
-/// What the SYNs of a connection said.
+/// Window scales that the SYNs of a connection announced.
 #[derive(Debug, Clone, Copy, Default)]
 struct Scales {
-    /// Of the connection; zero: of none.
+    /// Key of the connection; zero: the entry is free.
     key: u64,
-    /// From the lower endpoint and from the higher one; `None`: not said.
+    /// Scales of the lower and the higher endpoint; `None`: not announced.
     of: [Option<u8>; 2],
 }
 
-/// Which connection a packet belongs to, and from which of its ends it comes.
+/// The connection of a packet, and the end that sent it.
 #[derive(Debug, Clone, Copy)]
 struct Identity {
     key: u64,
@@ -116,11 +117,11 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// What is read of the headers above IP.
+/// Fields of the headers above IP.
 #[derive(Default)]
 struct Above {
     kind: Option<Kind>,
-    /// Of source and destination.
+    /// Ports of source and destination.
     ports: [u16; 2],
     header_bytes: usize,
     /// Sequence number, of TCP, or number of an echo.
@@ -128,7 +129,8 @@ struct Above {
 }
 
 impl Reader {
-    /// From the IP header on. Fails only where there is none: what else cannot be read travels by its length.
+    /// Reads a packet from its IP header on. It fails only if there is no IP header; a packet with
+    /// other unreadable parts has its length alone.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Read, Unread> {
         let version = bytes.first().ok_or(Unread::Empty)? >> 4;
         if version != 4 && version != 6 {
@@ -211,8 +213,8 @@ impl Reader {
     }
 }
 
-/// The number of the datagram of which an IPv6 packet is a fragment. The library's iterator is none to use here: where an extension is cut
-/// it reads past the packet's end (etherparse 0.21).
+/// Identification of the datagram of which an IPv6 packet is a fragment. The library's iterator is
+/// not used: where an extension is cut, it reads past the packet's end (etherparse 0.21).
 fn fragmented(extensions: &Ipv6ExtensionsSlice) -> Option<u32> {
     let (mut kind, mut rest) = (extensions.first_header()?, extensions.slice());
     loop {
@@ -234,9 +236,9 @@ fn fragmented(extensions: &Ipv6ExtensionsSlice) -> Option<u32> {
     }
 }
 
-/// Of all but TCP. `datagram`: its number, of IPv4.
+/// Fields of the headers of all protocols but TCP. `datagram`: the identification in the IP header.
 fn above(protocol: IpNumber, payload: &[u8], datagram: u32) -> Above {
-    /// Of UDP, and of an echo.
+    /// Length of the header of UDP, and of an echo.
     const HEADER: usize = 8;
     if payload.len() < HEADER {
         return Above::default();

@@ -115,7 +115,7 @@ fn options_are_what_fits_between_header_and_payload() {
         p
     };
     let cases = [
-        // What TCP sends: exact fits.
+        // Packets as TCP sends them: their sizes fit exactly.
         (timed(segment(syn, 60, 0)), LINUX, 40, 0, vec![scale(7), mss(1460), permitted.clone(), ts.clone()]),
         (segment(syn, 48, 0), NS2, 28, 0, vec![scale(14), mss(960)]),
         (timed(segment(ack, 1500, 1448)), LINUX, 32, 1448, vec![ts.clone()]),

@@ -54,7 +54,7 @@ fn arrivals_and_what_becomes_of_them() {
     let data = with(ack(0, 9000), |p| p.len = 1000);
     let is = |flags: TcpFlags| with(ack(0, 9000), |p| p.flags |= flags);
     let at = |number, ts| with(ack(0, number), |p| (p.ts_val, p.ts_ecr) = (ts, ts));
-    // What arrives; what goes in conservative mode; what goes in aggressive mode.
+    // Arrivals; the numbers dropped in conservative mode; those dropped in aggressive mode.
     type Case<'a> = (&'a str, Vec<Packet>, &'a [u32], &'a [u32]);
     let cases: &[Case] = &[
         ("one beside the newest, or none", (1..=5).map(|n| ack(0, n * 1000)).collect(), &[0, 1, 2], &[0, 1, 2, 3]),
@@ -234,7 +234,8 @@ impl Receiver {
     }
 }
 
-/// What a sender knows of a flow: the most that has been acknowledged, and what has been reported above it, by segment.
+/// Knowledge of a sender about its flow, in segments: the highest acknowledgement, and the reports
+/// of segments above it.
 #[derive(Debug, Default, PartialEq)]
 struct Known {
     acknowledged: u32,

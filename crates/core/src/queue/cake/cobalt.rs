@@ -1,11 +1,12 @@
-//! COBALT: CoDel and BLUE side by side. CoDel for flows that answer, BLUE for those that do not and fill the queue.
+//! COBALT: CoDel and BLUE side by side. CoDel is for flows that react to signals, BLUE for flows
+//! that do not and fill the queue.
 //!
 //! Source: Linux 6.12, net/sched/sch_cake.c (`cobalt_*`). The reciprocal root is exact here; Linux tabulates it up to 15 and
 //! takes one Newton step from there.
 
 use crate::units::{Span, Time};
 
-/// What the law of all queues of one CAKE goes by.
+/// Parameters of the law, the same for all queues of one CAKE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CobaltParams {
     /// Delay up to which nothing is signalled.
@@ -25,7 +26,8 @@ const DOWN: u32 = 1 << 20;
 pub(super) struct Cobalt {
     /// CoDel's frequency of signals.
     count: u32,
-    /// When the next signal is due; with a count of zero, until when the queue has to rest.
+    /// Time of the next signal; with a count of zero, the end of the time that the queue has to
+    /// rest.
     next: Time,
     blue_changed: Time,
     /// BLUE's probability, in 1/2^32.
@@ -76,8 +78,9 @@ impl Cobalt {
         self.probability == 0 && self.count == 0 && now >= self.next
     }
 
-    /// Whether a packet that waited so long is dropped. `mark` is asked once a signal is due: true, the packet carries it and
-    /// stays. `bulk`: queues that are backlogged, for a link whose senders are to feel each other. `draw`: 32 random bits.
+    /// True if a packet that waited so long is dropped. `mark` is called if a signal is due; it
+    /// returns true if the packet carries the signal and stays. `bulk`: number of backlogged
+    /// queues, which raises the target of an ingress shaper. `draw`: 32 random bits.
     pub(super) fn should_drop(
         &mut self,
         params: &CobaltParams,

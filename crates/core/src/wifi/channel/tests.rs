@@ -158,8 +158,8 @@ fn udp_saturation_is_what_the_airtime_allows() {
     }
 }
 
-/// Bianchi's fixed point with a finite number of tries (Wu et al., INFOCOM 2002): probability that a station sends in a slot,
-/// and that what it sends collides.
+/// Bianchi's fixed point with a finite number of tries (Wu et al., INFOCOM 2002). It gives the
+/// probabilities that a station sends in a slot, and that its frame collides.
 fn bianchi(n: usize, cw_min: u32, cw_max: u32, tries: u32) -> (f64, f64) {
     let tau_of = |p: f64| {
         let (mut sent, mut slots) = (0.0, 0.0);

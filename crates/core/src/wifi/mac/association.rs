@@ -1,16 +1,20 @@
 //! Associations that end and begin.
 //!
-//! **The end.** A frame exchange that is under way goes on to its end, but is not repeated. Everything else is taken out at both ends: sequence
-//! numbers, Block Ack windows and reorder buffers are given up (mac80211: `ieee80211_sta_tear_down_BA_sessions`), and so is what rate
-//! control has learnt. What a recipient holds back for want of an MPDU before it is lost, as `ieee80211_free_tid_rx` frees it: its
-//! sender has an acknowledgement for it. What a sender has not got through is dropped or handed back to the owner, as the pair's
-//! [`Roams`] say: oldest first, from the frames that were ready for the air up to the queue of the host.
+//! **The end.** A frame exchange that is under way goes on to its end, but is not repeated.
+//! Everything else is taken out at both ends: sequence numbers, Block Ack windows and reorder
+//! buffers are given up (mac80211: `ieee80211_sta_tear_down_BA_sessions`), and so is what rate
+//! control has learnt. MPDUs in a reorder buffer are lost, as in `ieee80211_free_tid_rx`, although
+//! their sender has an acknowledgement for them. Packets that a sender has not delivered are
+//! dropped or handed back to the owner, as the pair's [`Roams`] say. The order is oldest first,
+//! from the frames that were ready for the air up to the queue of the host.
 //!
-//! A queue that an access point has for all its stations is not searched. What comes out of it for a station that is gone is then
-//! turned away; if the station has come back meanwhile, it goes through.
+//! A queue that an access point has for all its stations is not searched. A packet that leaves it
+//! for a station without association is turned away. If the station has come back meanwhile, the
+//! packet is sent.
 //!
-//! **Without association** a packet for the station is turned away at the access point; the station's own wait in its queue or
-//! are turned away. What is handed back leaves the queue discipline in its own order, which may drop some of it as it always may.
+//! **Without association** a packet for the station is turned away at the access point. The
+//! station's own packets wait in its queue or are turned away. Packets that are handed back leave
+//! the queue discipline in its own order; the discipline may drop some of them then.
 
 use super::originator::Mpdu;
 use super::{Gate, SimMac};
@@ -34,7 +38,7 @@ impl Gate {
 }
 
 impl SimMac {
-    /// Whether the station of a pair is associated.
+    /// True if the station of a pair is associated.
     pub(in crate::wifi) fn is_associated(&self, pair: PairId) -> bool {
         self.pairs[pair.index()].is_associated
     }
@@ -222,7 +226,7 @@ impl SimMac {
         }
     }
 
-    /// Takes out what a station's own queue has.
+    /// Takes all packets out of a station's own queue.
     fn empty_qdisc(&mut self, now: Time, r: usize, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
             let transmit = &mut self.transmits[r];

@@ -1,4 +1,4 @@
-//! What a channel holds and how its time was spent, for those who check that nothing is lost.
+//! Counts of the packets that a channel holds, for checks that none is lost.
 
 use super::SimMac;
 use super::radio::win_start;
@@ -13,17 +13,19 @@ use crate::wifi::trace::AirStats;
 pub struct AirHoldings {
     /// In the queues above the drivers, and their bytes at the IP layer.
     pub queued: (u64, u64),
-    /// In the drivers, no copy at the recipient yet.
+    /// Packets in the drivers without a copy at the recipient.
     pub in_drivers: (u64, u64),
-    /// In the drivers though the recipient has them: the sender does not know. No packets any more.
+    /// MPDUs in the drivers that the recipient has, which the sender does not know. Their packets
+    /// are the recipient's.
     pub arrived: (u64, u64),
-    /// In reorder buffers, behind a hole.
+    /// Packets in reorder buffers, behind a hole.
     pub reordering: (u64, u64),
     /// Frames that the drivers count as theirs.
     pub driver_frames: u64,
-    /// By the counters of the links: what the sending hosts hold.
+    /// Packets that the sending hosts hold by the counters of the links.
     pub held: (u64, u64),
-    /// By the counters of the links: arrived there and met no end since, of whatever kind.
+    /// Packets by the counters of the links that came and have neither been delivered nor dropped
+    /// nor handed back.
     pub without_end: u64,
 }
 
@@ -39,7 +41,7 @@ fn plus(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
 }
 
 impl SimMac {
-    /// Counters of a link from the start of the run to now, without what is on the air.
+    /// Counters of a link from the start of the run to now, without transmissions under way.
     pub(in crate::wifi) fn stats(&self, link: AirLinkId, now: Time) -> AirStats {
         let l = &self.links[link.index()];
         let mut stats = l.stats;
@@ -54,7 +56,7 @@ impl SimMac {
         stats
     }
 
-    /// The most packets held is counted anew from now.
+    /// Counts the most packets held anew from now.
     pub(in crate::wifi) fn reset_held_max(&mut self, link: AirLinkId) {
         let stats = &mut self.links[link.index()].stats;
         stats.held_max = stats.held_packets;
@@ -76,7 +78,7 @@ impl SimMac {
         self.links[link.index()].from
     }
 
-    /// What it holds, counted piece by piece.
+    /// Packets that the channel holds, counted one by one.
     pub(in crate::wifi) fn holdings(&self, pool: &Pool) -> AirHoldings {
         let mut all = AirHoldings::default();
         for transmit in &self.transmits {
@@ -105,13 +107,14 @@ impl SimMac {
         all
     }
 
-    /// What waits in reorder buffers for those before it, with the link that it came over.
+    /// Packets in reorder buffers, which wait for earlier ones, each with its link.
     pub(in crate::wifi) fn reordering(&self) -> impl Iterator<Item = (AirLinkId, PacketId)> {
         let buffers = self.sessions.iter().filter_map(|s| Some((s.link, s.recipient.as_ref()?)));
         buffers.flat_map(|(link, recipient)| recipient.all_held().map(move |&id| (link, id)))
     }
 
-    /// What is wrong with the order of sequence numbers at its senders: link, session and what; `None`: nothing.
+    /// First fault in the order of the senders' sequence numbers: the link and a message; `None` if
+    /// there is none.
     pub(in crate::wifi) fn disorder(&self) -> Option<(AirLinkId, String)> {
         self.sessions.iter().enumerate().filter(|(_, s)| s.recipient.is_some() && !s.is_over).find_map(|(i, s)| {
             let out_of_order = s.again.iter().zip(s.again.iter().skip(1)).find(|(a, b)| !a.sn.is_before(b.sn));

@@ -1,4 +1,5 @@
-//! What radios answer the medium: the next PPDU, what becomes of MPDUs that have arrived, and of those that have not.
+//! The radios' side of an exchange: the next PPDU, and the treatment of MPDUs that have arrived or
+//! have not.
 
 use super::originator::Ppdu;
 use super::radio::win_start;
@@ -104,7 +105,7 @@ impl SimMac {
         Some(self.pair_of[at].1)
     }
 
-    /// A group-addressed frame is over: it has gone up, once, if it has reached anybody.
+    /// A group-addressed frame is over. It goes up once if it has reached any station.
     #[cold]
     fn end_group(&mut self, now: Time, plan: &Plan, outcome: &Outcome, pool: &Pool, out: &mut AirOutputs) {
         let radio = &mut self.radios[plan.from.index()];
@@ -126,7 +127,8 @@ impl SimMac {
         self.hand_up(session, pool, out);
     }
 
-    /// MPDUs of a PPDU with data, or a Block Ack request, have ended: what reached the recipient.
+    /// MPDUs of a PPDU with data, or a Block Ack request, have ended; `arrival`: the parts that
+    /// reached the recipient.
     #[inline]
     fn hear(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>, pool: &Pool, out: &mut AirOutputs) {
         let Arrival { at, mode, caught, first, fates, is_first, snr_db, response, chance } = arrival;
@@ -247,7 +249,8 @@ impl SimMac {
         }
     }
 
-    /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
+    /// The originator knows the outcome of its exchange. For frames without acknowledgement
+    /// `x.answered` tells if the data arrived.
     fn complete(
         &mut self,
         now: Time,
@@ -336,7 +339,7 @@ impl SimMac {
                     acked: if answered { count16(arrived) } else { 0 },
                     is_ampdu: aggregates,
                 };
-                // What is built for the next association knows nothing of this one.
+                // The rate control of a later association learns nothing from frames of this one.
                 if !is_over {
                     link.rate.on_status(now, &status);
                 }
@@ -355,14 +358,15 @@ impl SimMac {
         self.form_ahead(now, plan.from, ac, usize::from(again), signals, pool, out);
     }
 
-    /// What a station has sent may be airtime of its own, too, for the radio that heard it.
+    /// Reports airtime of a frame to the radio that received it, which may charge it to the station
+    /// that sent it.
     fn charge_received(&mut self, now: Time, link: AirLinkId, ac: Ac, airtime: Span) {
         let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
         let receiver = self.sessions[back.index()].receiver;
         self.transmits[self.links[link.index()].to.index()].on_received(now, ac, receiver, airtime);
     }
 
-    /// What the recipient has is released; the rest is sent again or given up.
+    /// Releases MPDUs that the recipient has; the others are sent again or given up.
     #[expect(clippy::too_many_arguments, reason = "one caller, which has all of it at hand")]
     fn resolve(
         &mut self,
@@ -444,7 +448,7 @@ fn stage_index(ppdu: &Ppdu) -> usize {
     ppdu.series.stage_of_try(ppdu.tried).unwrap_or(ppdu.series.stages().len() - 1)
 }
 
-/// That of the latest try.
+/// The stage of the latest try.
 fn stage_index_of_last(ppdu: &Ppdu) -> usize {
     ppdu.series.stage_of_try(ppdu.tried.saturating_sub(1)).unwrap_or(ppdu.series.stages().len() - 1)
 }

@@ -10,8 +10,8 @@ use crate::wifi::medium::{Medium, Signals};
 use crate::wifi::trace::Ac;
 
 impl SimMac {
-    /// Fills the driver from the queues and forms what is to be sent, as far as there is room. True if the radio contends for more than
-    /// before.
+    /// Fills the driver from the queues and forms PPDUs as long as there is room. Returns true if
+    /// the category begins to contend.
     pub(in crate::wifi) fn serve(
         &mut self,
         now: Time,
@@ -26,7 +26,8 @@ impl SimMac {
         self.waits(radio, ac) && medium.on_frame(now, radio, ac)
     }
 
-    /// Whether [`Self::serve`] would do nothing, since a driver that pulls keeps no more ready. What is ready contends, or is on the air.
+    /// True if [`Self::serve`] would do nothing, since a driver that pulls has formed as many PPDUs
+    /// as it keeps ready. These contend already, or are on the air.
     #[inline]
     pub(in crate::wifi) fn has_enough(&self, radio: RadioId, ac: Ac) -> bool {
         let r = &self.radios[radio.index()];
@@ -51,7 +52,7 @@ impl SimMac {
         while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac, signals, pool, out) {}
     }
 
-    /// Whether a category has something for the air.
+    /// True if a category has something to send.
     #[inline]
     pub(super) fn waits(&self, radio: RadioId, ac: Ac) -> bool {
         let radio = &self.radios[radio.index()];
@@ -76,7 +77,7 @@ impl SimMac {
         self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac));
     }
 
-    /// As far as the driver has room.
+    /// Moves packets to the driver as long as it has room.
     fn move_down(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let mut renewed = None;
         loop {
@@ -110,7 +111,8 @@ impl SimMac {
                 session.fresh.push_back(Mpdu::new(id, held, held.reports && !orphans, airtime));
                 queue.schedule(to, session, transmit);
             };
-            // Of a queue for all stations: it was there before the association ended.
+            // The packet comes from a queue for all stations, where it waited before the
+            // association ended.
             match self.session_now(over, ac) {
                 Some(new) => renewed = Some((id, airtime, new)),
                 None => {
@@ -131,7 +133,7 @@ impl SimMac {
         queue.schedule(id, &mut self.sessions[id.index()], &self.transmits[radio.index()]);
     }
 
-    /// Forms one PPDU; false if nothing can be sent.
+    /// Forms one PPDU; returns false if nothing can be sent.
     pub(super) fn form(
         &mut self,
         now: Time,
@@ -187,7 +189,7 @@ impl SimMac {
         }
     }
 
-    /// A discipline's own clock.
+    /// Does the periodic work of the disciplines for which it is due.
     #[cold]
     pub(in crate::wifi) fn on_aqm(&mut self, now: Time, medium: &mut Medium, pool: &mut Pool, out: &mut AirOutputs) {
         self.aqm_at = NEVER;
@@ -204,7 +206,8 @@ impl SimMac {
     }
 }
 
-/// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
+/// Airtime that AQL counts for a packet: its duration at the mode that rate control thinks best,
+/// without a share of the overhead.
 fn airtime_estimate(size: u16, link: &Link) -> Span {
     link.rate.best().rate().time_for(u64::from(size)).min(MOST_BOOKED)
 }

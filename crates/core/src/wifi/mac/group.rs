@@ -1,10 +1,11 @@
-//! Group-addressed frames: what an access point sends to all its stations at once.
+//! Group-addressed frames, which an access point sends to all its stations at once.
 //!
-//! Sent at the lowest basic rate, one by one, without acknowledgement or retries (IEEE 802.11-2020 10.3.7, 10.6.5.3): each
-//! station receives its copy or not by its own signal. A station's own broadcast goes to its access point first, as any frame of its,
-//! and the access point sends it to all (4.3.5.2): also to the station that it came from, which ignores it.
+//! They are sent at the lowest basic rate, one by one, without acknowledgement or retries (IEEE
+//! 802.11-2020 10.3.7, 10.6.5.3). The signal of each station decides if it receives its copy. A
+//! station's own broadcast goes to its access point first, as all its frames do, and the access
+//! point sends it to all (4.3.5.2). The station that it came from gets it, too, and ignores it.
 //!
-//! Whom it reaches is the medium's affair.
+//! The medium decides which stations it reaches.
 
 use std::sync::Arc;
 

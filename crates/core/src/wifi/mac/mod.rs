@@ -1,8 +1,9 @@
-//! What a radio does above the medium: queues, aggregation, Block Ack, retries, rate control, and the reorder buffer at the other end.
+//! The functions of a radio above the medium: queues, aggregation, Block Ack, retries, rate
+//! control, and the recipient's reorder buffer.
 //!
-//! [`SimMac`] is that of the simulator, for all radios of a channel: [`feed`] brings packets from the host's queues into PPDUs,
-//! `exchange` answers the medium, [`association`] ends and begins. One folder for each thing that can be chosen:
-//! [`transmit`], [`rate`], [`retry_out`].
+//! [`SimMac`] is the simulator's MAC, for all radios of a channel. In it [`feed`] brings packets
+//! from the host's queues into PPDUs, `exchange` answers the medium, [`association`] ends and
+//! begins. One folder for each thing that can be chosen: [`transmit`], [`rate`], [`retry_out`].
 
 mod association;
 mod audit;
@@ -46,18 +47,19 @@ pub(super) struct Link {
     pub gate: Gate,
     pub sessions: [Option<SessionId>; 4],
     pub rate: AnyRateControl,
-    /// What rate control is built from at each association, where there are several.
+    /// Configuration from which each association builds a rate control; `None` if the link has one
+    /// association only.
     pub rate_setup: Option<Box<(RateConfig, RateContext)>>,
     pub wants_snr: bool,
     /// A lower retry limit for TCP.
     pub tcp_limit: Option<Box<AnyRetryOut>>,
     pub stats: AirStats,
-    /// Up to when `stats.held_packet_ns` is complete.
+    /// Time up to which `stats.held_packet_ns` is complete.
     pub counted_to: Time,
 }
 
 impl Link {
-    /// From an access point to all its stations.
+    /// True if the link goes from an access point to all its stations.
     pub(super) fn is_group(&self) -> bool {
         self.pair.is_none()
     }
@@ -71,7 +73,7 @@ impl Link {
             u128::from(self.stats.held_packets) * u128::from(now.since(self.counted_to).as_ns());
         self.counted_to = now;
     }
-    /// The host no longer holds so many packets with so many bytes.
+    /// The host releases this number of packets and bytes.
     pub(super) fn release(&mut self, now: Time, packets: u32, bytes: u64) {
         self.count_to(now);
         self.stats.held_packets -= u64::from(packets);
@@ -79,7 +81,7 @@ impl Link {
     }
 }
 
-/// What becomes of a packet that comes to a link.
+/// Treatment of a packet that comes to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gate {
     /// It goes its way.
@@ -109,7 +111,7 @@ pub struct SimMac {
     /// Access point and station of each pair, in order.
     pair_of: Vec<((RadioId, RadioId), PairId)>,
     pub(super) sessions: Vec<Session>,
-    /// Sessions whose recipient holds something.
+    /// Sessions with a recipient that holds MPDUs.
     holding: Vec<SessionId>,
     pub(super) reorder_at: Time,
     pub(super) aqm_at: Time,
@@ -127,7 +129,8 @@ pub struct SimMac {
     pub(super) frames: Vec<FrameRecord>,
 }
 
-/// The radios and what their calls work on: a [`Mac`](super::medium::Mac) for as long as the medium is called.
+/// The radios with the pool and the outputs that their calls use: a [`Mac`](super::medium::Mac) for
+/// one call of the medium.
 pub(super) struct Sim<'a> {
     pub mac: &'a mut SimMac,
     pub pool: &'a mut Pool,
@@ -340,14 +343,15 @@ impl SimMac {
     #[cold]
     pub(super) fn open_session(&mut self, link: AirLinkId, ac: Ac) -> SessionId {
         let l = &mut self.links[link.index()];
-        // A stream for each receiver and access category; the one of before where a station comes back.
+        // Each receiver and access category has a stream. A station that comes back gets the same
+        // one again.
         let stream =
             Stream::new(self.seed, component(self.index, 4 * link.index() + ac.index()), Purpose::SessionQueue);
         let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream, hosts: Hosts::default() };
         let receiver = self.transmits[l.from.index()].open(ac, &context);
         let from = &self.radios[l.from.index()];
         let to = &self.radios[l.to.index()];
-        // Whether one sends A-MPDUs is its own affair; the other end must be able to receive them.
+        // Each sender decides alone to send A-MPDUs; the other end must be able to receive them.
         let block_ack = from.aggregates && to.config.receives_ampdus() && !l.is_group();
         let id = SessionId::new(self.sessions.len());
         l.sessions[ac.index()] = Some(id);
@@ -369,7 +373,7 @@ impl SimMac {
         id
     }
 
-    /// Books what a discipline has just dropped and marked.
+    /// Books the packets that a discipline has just dropped and marked.
     #[inline]
     pub(super) fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
         if !self.drops.is_empty() {
@@ -394,7 +398,7 @@ impl SimMac {
         self.update_holding();
     }
 
-    /// What a recipient has let go reaches its upper layer.
+    /// Delivers the MPDUs that a recipient has released to its upper layer.
     pub(super) fn hand_up(&mut self, session: SessionId, pool: &Pool, out: &mut AirOutputs) {
         let link = self.sessions[session.index()].link;
         let stats = &mut self.links[link.index()].stats;
@@ -409,7 +413,7 @@ impl SimMac {
         }
     }
 
-    /// Who holds something, and until when at most.
+    /// Updates the list of recipients that hold MPDUs, and the earliest of their timeouts.
     pub(super) fn update_holding(&mut self) {
         let sessions = &mut self.sessions;
         let mut least = NEVER;
@@ -424,7 +428,7 @@ impl SimMac {
     }
 }
 
-/// What is needed to book what a discipline has just dropped and marked.
+/// References needed to book the packets that a discipline has just dropped and marked.
 pub(super) struct Booking<'a> {
     pub now: Time,
     pub drops: &'a mut Drops,
@@ -435,7 +439,7 @@ pub(super) struct Booking<'a> {
 }
 
 impl Booking<'_> {
-    /// Mostly there is nothing to book.
+    /// Books drops and marks, if there are any; mostly there are none.
     #[inline]
     pub(super) fn settle(self) {
         if !self.drops.is_empty() {

@@ -1,5 +1,5 @@
-//! The sending side of one link and access category: sequence numbers, the Block Ack window, what is sent again and what is
-//! given up.
+//! The sending side of one link and access category: sequence numbers, the Block Ack window,
+//! retransmissions, and MPDUs that are given up.
 
 use std::collections::VecDeque;
 
@@ -21,13 +21,13 @@ pub(in crate::wifi) struct Mpdu {
     pub flow: FlowId,
     /// Given when it is first put into a PPDU.
     pub sn: Seq12,
-    /// Bytes at the IP layer, and of these payload.
+    /// Bytes at the IP layer; `payload` of them are payload.
     pub size: u16,
     pub payload: u16,
     /// Retries counted against the driver's limit.
     pub retries: u8,
     flags: u8,
-    /// What AQL has booked for it, in 32 bits so that an MPDU is no larger: see [`MOST_BOOKED`].
+    /// Airtime that AQL has booked for it, in 32 bits to keep an MPDU small: see [`MOST_BOOKED`].
     airtime_ns: u32,
 }
 
@@ -44,7 +44,7 @@ impl Mpdu {
         let airtime_ns = saturate32(airtime.as_ns());
         Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }
     }
-    /// What AQL has booked for it.
+    /// Airtime that AQL has booked for it.
     pub(in crate::wifi) fn airtime(&self) -> Span {
         Span::from_ns(u64::from(self.airtime_ns))
     }
@@ -71,7 +71,7 @@ impl Mpdu {
     }
 }
 
-/// What the radio sends at a time: an A-MPDU, a single MPDU, or a Block Ack request.
+/// A unit of transmission: an A-MPDU, a single MPDU, or a Block Ack request.
 #[derive(Debug)]
 pub(in crate::wifi) struct Ppdu {
     pub session: SessionId,
@@ -79,19 +79,21 @@ pub(in crate::wifi) struct Ppdu {
     /// Tries made, in all and by stage.
     pub tried: u32,
     pub tries: [u8; RateSeries::MAX_STAGES],
-    /// Of the tries of the last stage, those that ended with an RTS in vain.
+    /// Tries of the last stage in which an RTS got no answer.
     pub unheard: u8,
     /// Empty: a Block Ack request.
     pub mpdus: Vec<Mpdu>,
     pub psdu_bytes: u32,
     /// Airtime of its tries.
     pub spent: Span,
-    /// A BAR goes out in its place, to learn what of it has arrived; and how often it has.
+    /// Number of BARs sent in its place, which ask for the MPDUs that have arrived; `None`: a BAR
+    /// is not sent.
     pub asked: Option<u8>,
 }
 
 impl Ppdu {
-    /// One more try in a stage of its series; `has_sent` the data, or only an RTS.
+    /// Counts one more try in a stage of its series. `has_sent`: the data was sent, and not only an
+    /// RTS.
     pub(in crate::wifi) fn count_try(&mut self, stage: usize, has_sent: bool) {
         if self.tries[stage] == 0 {
             self.unheard = 0;
@@ -100,8 +102,9 @@ impl Ppdu {
         self.tries[stage] = self.tries[stage].saturating_add(1);
         self.tried += 1;
     }
-    /// The tries that rate control is told of. Of the last stage only those that sent the data count, and one at least, as
-    /// ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12: failures of the data, not of the RTS).
+    /// Tries that rate control is told of. In the last stage only tries that sent the data count,
+    /// with at least one. So ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12:
+    /// failures of the data, not of the RTS).
     pub(in crate::wifi) fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
         let mut tries = self.tries;
         if let Some(last) = tries.iter_mut().rev().find(|t| **t > 0) {
@@ -123,17 +126,18 @@ impl Ppdu {
 pub(in crate::wifi) struct Session {
     pub link: AirLinkId,
     pub next_sn: Seq12,
-    /// Not yet sent, in order.
+    /// MPDUs not yet sent, in order.
     pub fresh: VecDeque<Mpdu>,
-    /// To be sent again, by sequence number.
+    /// MPDUs to be sent again, by sequence number.
     pub again: VecDeque<Mpdu>,
     /// A Block Ack request is due.
     pub bar: bool,
     /// It is on the list of those with something to send.
     pub is_scheduled: bool,
-    /// What the queues above the driver know it by.
+    /// Number of this session in the queues above the driver.
     pub receiver: Receiver,
-    /// Sequence numbers that the Block Ack agreement lets be open: the originator's bound or the recipient's, whichever is less.
+    /// Most sequence numbers that may be open under the Block Ack agreement: the lesser of the
+    /// originator's and the recipient's bound.
     // [IEEE80211-10.25.2-2]
     pub window: u16,
     /// The recipient's side; `None` without Block Ack.
@@ -141,7 +145,8 @@ pub(in crate::wifi) struct Session {
     pub recipient_waits: bool,
     /// The association is over: nothing new goes through it.
     pub is_over: bool,
-    /// The first of `fresh` tests a rate, with this series: so rate control said when it left the queue.
+    /// Series with which the first of `fresh` tests a rate; rate control chose it when the frame
+    /// left the queue.
     pub sample: Option<RateSeries>,
 }
 
@@ -150,7 +155,7 @@ impl Session {
         self.bar || !self.again.is_empty() || !self.fresh.is_empty()
     }
 
-    /// The last of these is in a PPDU for the first time.
+    /// Numbers the last of these MPDUs, which is in a PPDU for the first time.
     #[inline]
     pub(in crate::wifi) fn number(&mut self, mpdus: &mut [Mpdu]) {
         if let Some(mpdu) = mpdus.last_mut() {
@@ -159,7 +164,8 @@ impl Session {
         }
     }
 
-    /// Puts back what is to be sent again. `failed` is in order; both lie within one window.
+    /// Puts back MPDUs that must be sent again. `failed` is in order; both lists lie within one
+    /// window.
     pub(in crate::wifi) fn put_back(&mut self, failed: &[Mpdu]) {
         for &mpdu in failed {
             let at = self.again.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
@@ -176,12 +182,13 @@ mod tests {
 
     #[test]
     fn an_rts_in_vain_is_no_try_of_the_last_stage() {
-        // Tries by stage, with the data or with an RTS only; and what rate control is told.
+        // Tries by stage, true with the data and false with an RTS only; and the tries that rate
+        // control is told of.
         for (made, told) in [
             (&[(0, true)][..], [1, 0, 0, 0]),
             (&[(0, true), (0, true)], [2, 0, 0, 0]),
             (&[(0, true), (1, false), (1, false), (1, true)], [1, 1, 0, 0]),
-            // All of a stage that went by count, RTS or not.
+            // All tries of earlier stages count, with data or RTS only.
             (&[(0, true), (1, false), (1, true), (2, false), (2, true), (2, true)], [1, 2, 2, 0]),
             (&[(0, false), (0, false)], [1, 0, 0, 0]),
         ] {

@@ -54,24 +54,24 @@ pub(in crate::wifi) struct Radio {
     pub framing: Framing,
     /// Its frames are acknowledged.
     pub acks: bool,
-    /// How long an MPDU of that mode and size takes alone: the last one that was asked for.
+    /// The last computed duration of a single MPDU, with its mode and size.
     pub alone: ((Mode, u32), Span),
-    /// The bytes that a PPDU of a category in a mode may have: as last asked for.
+    /// The last computed bound on the bytes of a PPDU, with its category and mode.
     pub most_bytes: Option<((Ac, Mode), u32)>,
-    /// Its driver takes frames out of the queues above it, and each time rate control is asked (`ieee80211_tx_dequeue` in `tx.c` of
-    /// Linux 6.12).
+    /// Its driver pulls frames out of the queues above it, and rate control is asked for each
+    /// (`ieee80211_tx_dequeue` in `tx.c` of Linux 6.12).
     pub is_pulled: bool,
-    /// What it receives is airtime for the queues above it, too.
+    /// Frames that it receives count as airtime in the queues above it, too.
     pub counts_received: bool,
     /// Frames that its driver has no longer count for their connection.
     pub orphans: bool,
-    /// A station without association: what it has waits.
+    /// The station has no association: its packets wait.
     pub is_shut: bool,
 }
 
 impl Radio {
-    /// The session that is served next, with something that its window lets it send. It stays on the list as long as it has
-    /// a backlog.
+    /// The session that is served next, with an MPDU that its window admits. It stays on the list
+    /// as long as it has a backlog.
     pub(in crate::wifi) fn pick(
         &mut self,
         now: Time,
@@ -93,8 +93,9 @@ impl Radio {
         Some(id)
     }
 
-    /// Forms what the session sends next; `None` if there is nothing after all. `choose` gives the series, told whether there are
-    /// retransmissions only. `fetch` looks for another fresh MPDU and appends it.
+    /// Forms the session's next PPDU; `None` if there is none after all. `choose` gives the series;
+    /// its argument is true if there are retransmissions only. `fetch` looks for another fresh MPDU
+    /// and appends it.
     pub(in crate::wifi) fn form(
         &mut self,
         ac: Ac,
@@ -125,8 +126,8 @@ impl Radio {
         // Block Ack is agreed on with each station by itself.
         let aggregates = session.recipient.is_some();
         let mut room = if aggregates { room(session, id, formed) } else { usize::MAX };
-        // Where a driver pulls frames, the one that it kept was asked about when it was pulled. At one instant one question is enough:
-        // a second sample is not due yet.
+        // Where a driver pulls frames, rate control was asked about a kept frame when it was
+        // pulled. One question per instant is enough: a second sample is not due yet.
         let is_asked_by_frame = aggregates && self.is_pulled;
         let mut asks = is_asked_by_frame;
         let mut pull = |session: &mut Session, choose: &mut dyn FnMut(bool) -> RateSeries, to: &mut Vec<Mpdu>| {
@@ -141,15 +142,15 @@ impl Radio {
             session.fresh.extend(mpdus.pop());
         }
         let has_fresh = room > 0 && !session.fresh.is_empty();
-        // What has just been pulled comes after all that was there.
+        // The frame just pulled comes after all that were there.
         let is_new = was_empty && !session.again.is_empty();
         if !has_fresh && session.again.is_empty() {
             return None;
         }
         let only_again = !has_fresh;
         let series = match session.sample {
-            // Also before what is sent again: ath9k puts that behind what it kept (`ath_tx_complete_aggr` in `xmit.c` of Linux 6.12,
-            // `skb_queue_splice_tail`).
+            // A sample goes before retransmissions, too: ath9k puts those behind the frames that it
+            // kept (`ath_tx_complete_aggr` in `xmit.c` of Linux 6.12, `skb_queue_splice_tail`).
             Some(sample) if has_fresh && !is_new => {
                 session.sample = None;
                 sample
@@ -187,7 +188,7 @@ impl Radio {
                 mpdus.extend(session.again.pop_front());
             }
             while mpdus.len() < most && room > 0 && session.again.is_empty() {
-                // What is pulled is made where it stays.
+                // A pulled MPDU is built in place at the end of the list.
                 match session.fresh.pop_front() {
                     Some(kept) => mpdus.push(kept),
                     None if pull(session, &mut choose, &mut mpdus) => {}
@@ -274,7 +275,7 @@ pub(in crate::wifi) fn win_start(session: &Session, id: SessionId, formed: &VecD
     oldest
 }
 
-/// How many new MPDUs the Block Ack window has room for.
+/// New MPDUs for which the Block Ack window has room.
 // [IEEE80211-10.25.6.7-1]
 fn room(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> usize {
     let used = win_start(session, id, formed).distance_to(session.next_sn);
@@ -376,9 +377,10 @@ mod tests {
         }
     }
 
-    /// `ieee80211_tx_dequeue` (net/mac80211/tx.c of Linux 6.12) asks rate control for each frame that leaves the queue, and
-    /// `ath_tx_form_aggr` (ath9k's xmit.c) keeps the one that does not fit or tests a rate. So the frame kept from before, about which
-    /// nothing was asked for long, goes before one that tests a rate.
+    /// `ieee80211_tx_dequeue` (net/mac80211/tx.c of Linux 6.12) asks rate control for each frame
+    /// that leaves the queue, and `ath_tx_form_aggr` (ath9k's xmit.c) keeps the one that does not
+    /// fit or tests a rate. So an earlier kept frame, about which rate control was asked before,
+    /// goes ahead of one that tests a rate.
     #[test]
     fn the_frame_that_tests_a_rate_is_the_one_just_pulled() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
@@ -397,14 +399,16 @@ mod tests {
         assert_eq!((rig.form(), rig.form()), ("1*".into(), "2 3 4 5".into()));
     }
 
-    /// No more than one is asked about, so none of an A-MPDU tests a rate but the first that was pulled.
+    /// Rate control is asked about one frame per A-MPDU, so only the first pulled frame may test a
+    /// rate.
     #[test]
     fn a_frame_pulled_later_for_the_same_a_mpdu_tests_none() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[2, 3, 5]);
         assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5 6 7 8".into()));
     }
 
-    /// `ath_tid_dequeue` pulls nothing as long as there are frames in `retry_q`, what is sent again among them.
+    /// `ath_tid_dequeue` pulls nothing as long as there are frames in `retry_q`, which includes
+    /// retransmissions.
     #[test]
     fn what_is_sent_again_goes_before_a_frame_that_is_pulled() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
@@ -420,7 +424,7 @@ mod tests {
         assert_eq!((rig.form(), rig.form()), ("2*".into(), "3 4".into()));
     }
 
-    /// `ath_tx_complete_aggr` puts what is sent again at the end of `retry_q`, behind what was kept.
+    /// `ath_tx_complete_aggr` puts retransmissions at the end of `retry_q`, behind the frames kept.
     #[test]
     fn a_kept_frame_that_tests_a_rate_goes_before_what_is_sent_again() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
@@ -430,7 +434,7 @@ mod tests {
         assert_eq!(rig.form(), "2 7 8 9");
     }
 
-    /// A full Block Ack window lets only what was sent before go.
+    /// A full Block Ack window admits retransmissions only.
     #[test]
     fn a_frame_that_tests_a_rate_waits_for_the_window() {
         let mut rig = Rig::new(TransmitConfig::default(), 6, &[6]);

@@ -1,4 +1,4 @@
-//! What a monitor beside the receiver would capture, frame by frame.
+//! Records of frames as a monitor beside the receiver would capture them.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ impl SimMac {
     }
 }
 
-/// What those frames of a PPDU have in common.
+/// Fields that the frames of one PPDU share.
 pub(super) struct Common {
     pub now: Time,
     pub to: RadioId,

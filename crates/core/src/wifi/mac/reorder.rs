@@ -1,19 +1,23 @@
 //! The recipient of Block Ack: MPDUs that arrive in any order go up in order, each once.
 //!
-//! One [`ReorderBuffer`] per sender and TID, by mac80211's rules (net/mac80211/rx.c), which are IEEE 802.11-2020 clause
-//! 10.25.6.6 with a timer: an MPDU at the head of the window goes up at once together with what it was waited for; one ahead
-//! is held; one beyond the window's end moves the window, and what falls behind goes up; one behind the head is refused. An
-//! MPDU held longer than [`ReorderConfig::timeout`] makes the gaps before it count as lost. A BAR moves the head likewise.
+//! One [`ReorderBuffer`] per sender and TID, by mac80211's rules (net/mac80211/rx.c), which are
+//! IEEE 802.11-2020 clause 10.25.6.6 with a timer. An MPDU at the head of the window goes up at
+//! once, with those that waited for it. One ahead of the head is held. One beyond the window's end
+//! moves the window, and held MPDUs that fall behind it go up. One behind the head is refused. An
+//! MPDU held longer than [`ReorderConfig::timeout`] makes the gaps before it count as lost. A BAR
+//! moves the head likewise.
 //!
-//! With [`ReorderConfig::retry_out`] the buffer also carries the remedy of the study `ap-retry-out` (section 3.2). Copies that
-//! arrive corrupt, their header legible, are counted for each number inside the window; one reception is the first try, so
-//! receptions less one are the estimated retries. Once these reach the index, an MPDU that carries TCP is **given up**: the
-//! window passes over it and correct copies that still come are refused. The sender knows nothing of it: the chip
-//! has acknowledged or will acknowledge them all the same.
+//! With [`ReorderConfig::retry_out`] the buffer also applies retry-out of the study `ap-retry-out`
+//! (section 3.2). Copies that arrive corrupt, their header legible, are counted for each number
+//! inside the window; one reception is the first try, so receptions less one are the estimated
+//! retries. Once these reach the index, an MPDU that carries TCP is **given up**: the window passes
+//! over it and correct copies that still come are refused. The sender does not notice: the chip has
+//! acknowledged them, or will.
 //!
-//! Where the study leaves it open: a number that reaches the index before it is at the head is given up in place, and the head
-//! passes over it when it gets there; a copy that arrives correct in between is refused like any later one (so does the
-//! study's "ignore"). A number counts until the window has left it behind by its own length, and starts anew when it comes round again.
+//! The study leaves some cases open. A number that reaches the index ahead of the head is given up
+//! in place, and the head passes over it later. A copy that arrives correct in between is refused
+//! like any later one (the study's "ignore"). A number counts until the window has left it behind
+//! by its own length, and starts anew when it comes round again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,7 +31,7 @@ use crate::units::{DataRate, Probability, Seq12, Span, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HandsUp {
-    /// All of them when the PPDU ends: the driver hears of them once.
+    /// All of them at the end of the PPDU: the driver gets them at once.
     #[default]
     AtPpduEnd,
     /// Each at its own last bit, as ns-3 does. The chips of ath9k write each MPDU to memory by itself, too. Their interrupt follows
@@ -49,17 +53,19 @@ pub struct ReorderConfig {
     /// Numbers that the window spans, as agreed by ADDBA. 802.11n and ac: 64; ax: 256; be: 1024.
     #[schemars(range(min = 1, max = 1024))]
     pub window: u16,
-    /// A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or the window's
-    /// end.
+    /// A BAR moves the head (clause 10.25.6.6.3). If off, the hole that the sender announces stays
+    /// until `timeout` or the window's end.
     pub obey_bar: bool,
-    /// Part of the corrupt MPDUs with a legible header that the chip reports to the driver. The remedy counts retries by them.
-    /// 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
+    /// Part of the corrupt MPDUs with a legible header that the chip reports to the driver.
+    /// Retry-out counts retries by them. 1: all, as ath9k does (the study `ap-retry-out`, section
+    /// 3.3). 0: none, as chips do that drop them.
     pub reports_corrupt: Probability,
     /// When the MPDUs of an A-MPDU go up.
     pub hands_up: HandsUp,
-    /// The remedy. Default: off.
+    /// Retry-out: gives up MPDUs that keep arriving corrupt. Default: off.
     pub retry_out: Option<RetryOutConfig>,
-    /// By what the remedy tells that a corrupt MPDU carries a TCP segment. Only `payload` needs a network without encryption.
+    /// Evidence by which retry-out takes a corrupt MPDU for one with a TCP segment. Only `payload`
+    /// needs a network without encryption.
     pub tcp_known_by: TcpKnownBy,
 }
 
@@ -102,18 +108,19 @@ fn read_timeout<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
     text.parse().map_err(|e| serde::de::Error::custom(format!("{e}, or \"never\"")))
 }
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ReorderStats {
     /// MPDUs that went up.
     pub delivered: u64,
-    /// Numbers given up by the remedy.
+    /// Numbers given up by retry-out.
     pub given_up: u64,
     /// Correct copies refused because their number had been given up.
     pub late: u64,
     /// Copies refused because their number had gone up or was held.
     pub duplicates: u64,
-    /// Refused because their number counted as lost (by timeout, BAR or the window's end), or was too far behind to know.
+    /// Copies refused because their number counted as lost (by timeout, BAR or the window's end),
+    /// or was too far behind.
     pub stale: u64,
     /// Numbers that counted as lost by timeout, BAR or the window's end.
     pub lost: u64,
@@ -125,11 +132,11 @@ pub struct ReorderStats {
     pub bar_moves: u64,
 }
 
-/// What is known of a number.
+/// State of a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Fate {
-    /// In the window: not yet here. Behind it: counted as lost.
+    /// In the window: not yet arrived. Behind it: counted as lost.
     Missing,
     Held,
     GivenUp,
@@ -196,8 +203,8 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// An MPDU arrived correct. What may go up now is appended to `up`, in order; `p` to `refused` if it must not: then it is the
-    /// caller's again.
+    /// An MPDU arrived correct. Appends to `up`, in order, the MPDUs that may go up. Appends `p` to
+    /// `refused` if it must not go up; the caller owns it again then.
     #[inline]
     // [IEEE80211-10.25.6.6.2-1]
     pub fn on_mpdu(&mut self, now: Time, sn: Seq12, p: T, up: &mut Vec<T>, refused: &mut Vec<T>) {
@@ -237,17 +244,19 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// An MPDU arrived correct, with a packet of `bytes` at the IP layer; `is_tcp` if that is a TCP segment. To be told only where
-    /// there is a remedy, which may need it for what arrives corrupt.
+    /// An MPDU arrived correct, with a packet of `bytes` at the IP layer; `is_tcp` if that is a TCP
+    /// segment. Needed with retry-out only, which may use it to judge corrupt MPDUs.
     pub fn on_good(&mut self, is_tcp: bool, bytes: u16) {
         self.knowledge.on_good(is_tcp, bytes);
     }
 
-    /// An MPDU with a packet of `bytes` at the IP layer arrived corrupt, its header legible; `is_tcp` if it carries a TCP segment,
-    /// which the remedy may not be able to read. True if it was given up now.
+    /// An MPDU with a packet of `bytes` at the IP layer arrived corrupt with a legible header.
+    /// `is_tcp`: it carries a TCP segment, which retry-out may be unable to read. Returns true if
+    /// the MPDU is given up now.
     pub fn on_corrupt(&mut self, now: Time, sn: Seq12, is_tcp: bool, bytes: u16, up: &mut Vec<T>) -> bool {
         let Some(retry_out) = &mut self.retry_out else { return false };
-        // A number is believed while it is consistent: in the window, or given up already, where counting changes nothing.
+        // A sequence number is plausible only near the window. Counts of numbers behind the head
+        // change nothing.
         if !sn.is_in_window(self.head.back(self.reach), self.reach + self.window) {
             return false;
         }
@@ -270,14 +279,15 @@ impl<T: Copy> ReorderBuffer<T> {
         true
     }
 
-    /// An A-MPDU, or an MPDU sent alone, was heard at `rate`, corrupt or not. To be told once for each, before its MPDUs.
+    /// An A-MPDU, or an MPDU sent alone, was heard at `rate`, corrupt or not. The owner reports
+    /// each once, before its MPDUs.
     pub fn on_ampdu(&mut self, now: Time, rate: DataRate) {
         if let Some(retry_out) = &mut self.retry_out {
             retry_out.on_ampdu(now, rate);
         }
     }
 
-    /// A block ack request arrived: the sender has given up on everything before `ssn`.
+    /// A block ack request arrived: the sender has given up all MPDUs before `ssn`.
     // [IEEE80211-10.25.6.6.3-1]
     pub fn on_bar(&mut self, _now: Time, ssn: Seq12, up: &mut Vec<T>) {
         if self.obey_bar && self.head.is_before(ssn) {
@@ -287,12 +297,13 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// When the MPDU that is held next to the head will have been held for the timeout.
+    /// Time at which the held MPDU nearest the head has been held for the timeout.
     pub fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// Releases what has been held for the timeout, and what follows it without a gap. Harmless before the deadline.
+    /// Releases MPDUs that have been held for the timeout, and those that follow without a gap.
+    /// Harmless before the deadline.
     pub fn on_deadline(&mut self, now: Time, up: &mut Vec<T>) {
         while now >= self.deadline && self.held_count > 0 {
             self.stats.timeouts += 1;
@@ -303,8 +314,8 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// Takes out all that is held, in order, as when the agreement ends (DELBA, the station left). Nothing of it counts as
-    /// delivered.
+    /// Takes out all held MPDUs, in order, as when the agreement ends (DELBA, or the station
+    /// leaves). They do not count as delivered.
     pub fn clear(&mut self, out: &mut Vec<T>) {
         let mut sn = self.head;
         while self.held_count > 0 {
@@ -318,7 +329,8 @@ impl<T: Copy> ReorderBuffer<T> {
         self.deadline = Time::NEVER;
     }
 
-    /// The remedy, to report to it what only the owner sees ([`super::retry_out::RetryOut::on_down`] and `on_up`) and to trace it.
+    /// The policy of retry-out, for reports that only the owner can make
+    /// ([`super::retry_out::RetryOut::on_down`] and `on_up`), and for traces.
     pub fn retry_out_mut(&mut self) -> Option<&mut AnyRetryOut> {
         self.retry_out.as_mut()
     }
@@ -328,7 +340,7 @@ impl<T: Copy> ReorderBuffer<T> {
         self.head
     }
 
-    /// What is now held, in no particular order.
+    /// MPDUs now held, in no particular order.
     pub fn all_held(&self) -> impl Iterator<Item = &T> {
         self.held.iter().flatten().map(|held| &held.payload)
     }
@@ -344,12 +356,12 @@ impl<T: Copy> ReorderBuffer<T> {
         if known { self.numbers[index(sn, 2 * self.reach)].corrupt.into() } else { 0 }
     }
 
-    /// What it has counted.
+    /// Counters since the start.
     pub fn stats(&self) -> ReorderStats {
         self.stats
     }
 
-    /// What became of `sn`, which the head has passed; `None` if that is too long ago.
+    /// State of `sn`, which the head has passed; `None` if it is too far behind.
     fn known_behind(&self, sn: Seq12) -> Option<Fate> {
         (sn.distance_to(self.head) <= self.reach).then(|| self.numbers[index(sn, 2 * self.reach)].fate)
     }
@@ -402,7 +414,7 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// Passes what needs not be waited for, and sets the deadline anew.
+    /// Passes the numbers at the head that are held or given up, and sets the deadline anew.
     fn release(&mut self, up: &mut Vec<T>) {
         loop {
             match self.numbers[index(self.head, 2 * self.reach)].fate {

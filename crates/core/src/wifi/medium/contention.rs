@@ -1,23 +1,25 @@
-//! EDCA and DCF: who transmits next (IEEE 802.11-2020 10.3.4 and 10.23.2).
+//! EDCA and DCF: the choice of the radio that transmits next (IEEE 802.11-2020 10.3.4 and 10.23.2).
 //!
-//! Every radio keeps its own view of the medium, so radios that do not hear each other need nothing special. A backoff is
-//! kept as the instant at which it would end if the medium stayed idle; sensing a transmission turns what is left of it into
-//! slots, and the end of the transmission turns these into an instant again. So there is one deadline for the whole medium
-//! and no event for a slot.
+//! Every radio keeps its own view of the medium, so radios that do not hear each other need nothing
+//! special. A backoff is kept as the instant at which it would end if the medium stayed idle. A
+//! transmission that the radio senses turns the remaining time into slots, and its end turns these
+//! into an instant again. So there is one deadline for the whole medium and no event for a slot.
 //!
 //! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
 //! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
 //!
-//! DCF counts a slot when it has been idle to its end; EDCA counts at the slot's beginning, the end of AIFS included, so that
-//! another's transmission in a slot does not keep that slot from being counted (10.23.2.4; Tinnirello and Bianchi 2010).
+//! DCF counts a slot when it has been idle to its end; EDCA counts it at its beginning, the end of
+//! AIFS included. So a slot in which another radio transmits counts, too (10.23.2.4; Tinnirello and
+//! Bianchi 2010).
 //!
-//! After a transmission that a radio could not decode (a collision, or errors in what was for it) EIFS stands in the place of
-//! DIFS; not after one that began while it was sending itself, of which it knows the energy alone. A radio whose own transmission
-//! stayed without answer notices when the ACK timeout is over. Under DCF it then counts on, DIFS having passed meanwhile
-//! (10.3.4.3); under EDCA AIFS begins only then (10.23.2.4).
+//! EIFS replaces DIFS after a transmission that a radio could not decode: a collision, or errors in
+//! a frame for it. DIFS stays after one that began while the radio was sending, of which it senses
+//! the energy alone. A radio notices a missing answer when the ACK timeout is over. Under DCF it
+//! then counts on, since DIFS has passed (10.3.4.3). Under EDCA AIFS begins only then (10.23.2.4).
 //!
-//! [`carrier`] has what a radio senses, [`backoff`] the window of a category and how its slots are counted, [`set`] the radios that
-//! a transmission concerns, and [`queue`] backoffs that run down in step.
+//! [`carrier`] has the medium as a radio senses it, [`backoff`] the window of a category and its
+//! count of slots. [`set`] has the radios that a transmission concerns, and [`queue`] backoffs that
+//! run down in step.
 
 mod backoff;
 mod carrier;
@@ -53,7 +55,7 @@ struct Access {
     has_frame: bool,
 }
 
-/// What contention must know of a radio.
+/// Facts about a radio that contention needs.
 #[derive(Debug)]
 pub(super) struct Contender {
     pub timing: Arc<Timing>,
@@ -69,13 +71,13 @@ pub(super) struct Contender {
 
 #[derive(Debug)]
 pub(super) struct Contention {
-    /// By radio, of those that have their own.
+    /// By radio: its own view of the medium, if it has one.
     carrier: Vec<Carrier>,
-    /// What all others sense, where it is shared: those that have not taken part in an exchange lately.
+    /// One view that radios share which have not taken part in an exchange lately.
     shared: Carrier,
-    /// By radio: whether it has its own.
+    /// By radio: true if it has a view of its own.
     is_apart: Vec<bool>,
-    /// Where it is shared: those that have.
+    /// Radios with a view of their own, where others share one.
     apart: Vec<RadioId>,
     // [IEEE80211-10.23.2.2-1]
     access: Vec<[Access; 4]>,
@@ -83,40 +85,44 @@ pub(super) struct Contention {
     kinds: Vec<Kind>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
-    /// Where it is shared: whether the radio's backoffs are in the queues. Then no instants are known of them by themselves. One that has
-    /// its own medium stays there while the queues stand: who answers has mostly come back when they go on.
+    /// By radio: true if its backoffs are in the queues, without a `ready_at` of their own. A radio
+    /// that gets a view of its own stays in the queues while they stand still. A responder has
+    /// mostly come back when they go on.
     is_queued: Vec<bool>,
-    /// Radios with something pending that sense what is shared and are not in the queues: each is stopped and started by itself.
+    /// Radios outside the queues that have a frame or backoff pending and share the common view.
+    /// Each is stopped and started by itself.
     loose: Set,
-    /// By kind.
+    /// Queues of backoffs, by kind.
     queues: Vec<Queue>,
-    /// Kinds whose queues have had a backoff.
+    /// Kinds with a queue that has had a backoff.
     in_use: Vec<u16>,
-    /// Since when backoffs in the queues run, interframe spaces included; [`NEVER`]: the medium is busy.
+    /// Time since which backoffs in the queues run, interframe spaces included; [`NEVER`]: the
+    /// medium is busy.
     queues_start: Time,
-    /// By radio, of those in the queues: the slot in which each backoff is over.
+    /// By radio in the queues: the slot in which each backoff is over.
     due: Vec<[u64; 4]>,
     /// By radio: when its first frame may leave.
     ready: Vec<Time>,
-    /// Radios of which that is known.
+    /// Radios for which `ready` is known.
     has_ready: Set,
-    /// By radio: its draws.
+    /// By radio: its random numbers.
     rng: Vec<Rng>,
     /// By transmitter: the other radios that hear it. Empty where `shared` is used.
     hears: Vec<Vec<RadioId>>,
     heard: Vec<bool>,
     sensing: Span,
-    /// Least of `ready`, and whose; stale when `is_stale`.
+    /// The least of `ready` and its radio; out of date if `is_stale`.
     next: (Time, RadioId),
     is_stale: bool,
-    /// All hear all, by IEEE 802.11 with one EIFS: most of them sense the same. What a transmission stops, the one that follows within
-    /// the exchange finds stopped.
+    /// All radios hear each other and follow IEEE 802.11 with one EIFS, so most of them sense the
+    /// same. Backoffs that a transmission stops stay stopped for the rest of the exchange.
     is_one_cell: bool,
     /// `shared` is used: in one cell of more than [`FEW`] radios.
     shares: bool,
 }
 
-/// Of so few radios each looks for itself: most of them take part in every exchange.
+/// Up to this number of radios each has a view of its own, since most of them take part in every
+/// exchange.
 const FEW: usize = 8;
 
 impl Contention {
@@ -193,7 +199,7 @@ impl Contention {
         c
     }
 
-    /// Fills in who hears whom.
+    /// Fills in the table of the radios that hear each other.
     fn hide(&mut self, hidden: &[(RadioId, RadioId)]) {
         let n = self.ready.len();
         self.heard = vec![true; n * n];
@@ -223,7 +229,8 @@ impl Contention {
         &mut self.carrier[r]
     }
 
-    /// While the queues stand its backoffs may stay there: see [`Self::is_queued`].
+    /// Gives a radio a view of its own. Its backoffs may stay in the queues while these stand
+    /// still: see [`Self::is_queued`].
     #[inline(never)]
     fn leave_shared(&mut self, r: usize) {
         if self.queues_start != NEVER {
@@ -235,7 +242,7 @@ impl Contention {
         self.apart.push(RadioId::at(r));
     }
 
-    /// Whether `to` hears `from`.
+    /// True if `to` hears `from`.
     #[inline]
     pub(super) fn is_heard(&self, from: RadioId, to: RadioId) -> bool {
         if self.is_one_cell {
@@ -244,19 +251,19 @@ impl Contention {
         self.heard[from.index() * self.ready.len() + to.index()]
     }
 
-    /// Whether the radio senses a transmission, its own included.
+    /// True if the radio senses a transmission, its own included.
     #[inline]
     pub(super) fn is_busy(&self, radio: RadioId) -> bool {
         self.sensed_by(radio.index()).sensed > 0
     }
 
-    /// Whether the radio takes part in an exchange.
+    /// True if the radio takes part in an exchange.
     #[inline]
     pub(super) fn is_engaged(&self, radio: RadioId) -> bool {
         self.sensed_by(radio.index()).engaged
     }
 
-    /// The radio whose frame may leave first, and when; ties to the lower number.
+    /// Time and radio of the first frame that may leave; ties go to the lower number.
     #[inline]
     pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.is_stale {
@@ -324,8 +331,9 @@ impl Contention {
         self.update(r);
     }
 
-    /// The categories of a radio whose frame may leave at `now`, highest priority first: the first is the one that does.
-    /// The others have collided inside the radio (10.23.2.12): their window grows and they draw anew.
+    /// Takes the frame of a radio that may leave at `now`, of several categories the one with the
+    /// highest priority. The other categories have collided inside the radio (10.23.2.12): their
+    /// windows grow and they draw anew.
     // [IEEE80211-10.23.2.12-1]
     pub(super) fn take(&mut self, radio: RadioId, now: Time) -> Ac {
         let r = radio.index();
@@ -355,7 +363,8 @@ impl Contention {
         winner
     }
 
-    /// Whether the frame that has just been let go is one to drop: it found the medium busy too often.
+    /// True if the frame that may leave now must be dropped instead, since it found the medium busy
+    /// too often. Clears the flag.
     #[inline]
     pub(super) fn take_given_up(&mut self, radio: RadioId, ac: Ac) -> bool {
         std::mem::take(&mut self.windows[radio.index()][ac.index()].gives_up)
@@ -393,11 +402,12 @@ impl Contention {
         }
     }
 
-    /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not. At `follows` the next
-    /// one of the exchange begins; [`NEVER`]: none does.
+    /// A transmission ends. Radios that decoded it stay silent until `nav_end`. `is_decoded`: its
+    /// receiver decoded it. At `follows` the next transmission of the exchange begins; [`NEVER`]:
+    /// none does.
     ///
-    /// Where all hear all, backoffs of those who are silent beyond that stay as they are: that transmission would stop
-    /// them before they have begun.
+    /// Where all radios hear each other, backoffs of radios that are silent beyond `follows` stay
+    /// stopped. The next transmission would stop them before they begin.
     pub(super) fn on_end(
         &mut self,
         transmitter: RadioId,
@@ -409,7 +419,8 @@ impl Contention {
     ) {
         let stays = if self.is_one_cell && follows != NEVER { follows + self.sensing } else { NEVER };
         let t = transmitter.index();
-        // Others make of what nobody can decode what it does.
+        // After a transmission that no radio can decode, the receiver senses the same as the
+        // others, and needs no view of its own.
         if receiver.index() < self.ready.len() && self.shared.clean {
             self.set_apart(receiver.index());
         }
@@ -462,7 +473,8 @@ impl Contention {
         }
     }
 
-    /// A radio whose backoffs all stand, and which senses what the others sense, is one of them again. False if it does not.
+    /// Lets a radio with stopped backoffs share the common view again if it senses the same.
+    /// Returns false if it does not.
     fn rejoins(&mut self, r: usize) -> bool {
         let rejoins = self.shares && self.shared.sensed == 0 && self.carrier[r].is_as(&self.shared);
         if rejoins {
@@ -474,7 +486,7 @@ impl Contention {
         rejoins
     }
 
-    /// From now on a radio has no medium of its own.
+    /// From now on a radio has no view of its own.
     fn join(&mut self, r: usize) {
         self.is_apart[r] = false;
         if self.pending[r] != 0 && !self.is_queued[r] {
@@ -529,15 +541,16 @@ impl Contention {
         self.windows[radio.index()][ac.index()].succeed();
     }
 
-    /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
+    /// True if virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
     // [IEEE80211-10.3.2.9-2]
     pub(super) fn has_nav(&self, radio: RadioId, now: Time) -> bool {
         self.sensed_by(radio.index()).nav > now
     }
 
-    /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
+    /// Turns the remaining time of the backoffs into slots. A frame that is due before its radio
+    /// can sense the transmission is sent nevertheless.
     fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
-        // In the queues they stand already.
+        // Backoffs in the queues are stopped already.
         if self.pending[r] == 0 || self.is_queued[r] {
             return self.set_ready(r, NEVER);
         }
@@ -545,7 +558,8 @@ impl Contention {
         self.freeze_as::<false>(r, now, engaged, counted);
     }
 
-    /// As [`Self::freeze`], of a radio that is engaged or not. `DOT11`: the rule of all radios is known to be that.
+    /// As [`Self::freeze`]; `engaged`: the radio takes part in an exchange. `DOT11`: all radios
+    /// follow [`Rule::Dot11`].
     #[inline(always)]
     // [IEEE80211-10.3.4.3-2]
     fn freeze_as<const DOT11: bool>(&mut self, r: usize, now: Time, engaged: bool, counted: &mut Counted) {
@@ -591,7 +605,8 @@ impl Contention {
         self.thaw_as::<false>(r, &carrier);
     }
 
-    /// As [`Self::thaw`], of a radio that senses this. `DOT11`: the rule of all radios is known to be that.
+    /// As [`Self::thaw`], for a radio that senses `carrier`. `DOT11`: all radios follow
+    /// [`Rule::Dot11`].
     #[inline(always)]
     // [IEEE80211-10.3.4.3-2]
     fn thaw_as<const DOT11: bool>(&mut self, r: usize, carrier: &Carrier) {
@@ -599,7 +614,7 @@ impl Contention {
         let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
-            // One that is due in spite of what it has not sensed stays so.
+            // A frame that was due before its radio could sense the transmission stays due.
             if a.ready_at == NEVER {
                 let kind = &self.kinds[usize::from(a.kind)];
                 let rule = if DOT11 { Rule::Dot11 } else { kind.rule };
@@ -621,7 +636,7 @@ impl Contention {
         self.set_ready(r, ready);
     }
 
-    /// What is ready has changed otherwise.
+    /// Computes the radio's `ready` anew, after another change of its frames or backoffs.
     fn update(&mut self, r: usize) {
         let access = &self.access[r];
         let all = bits(self.pending[r]).map(|ac| &access[ac]).filter(|a| a.has_frame).map(|a| a.ready_at);

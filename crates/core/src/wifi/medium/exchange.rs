@@ -1,4 +1,4 @@
-//! Frame exchanges: from the end of a backoff to what the originator makes of the answer.
+//! Frame exchanges: from the end of a backoff to the outcome at the originator.
 
 use std::ops::Range;
 
@@ -38,32 +38,35 @@ pub(super) struct Exchange {
     pub at: Time,
     stage: Stage,
     pub plan: Plan,
-    /// Of a group-addressed frame: who sends it, who stands for all.
+    /// Receiver. For a group-addressed frame it is the sender itself, which stands for all
+    /// receivers.
     to: RadioId,
     way: Option<Way>,
-    /// Of the PPDU with data.
+    /// Mode of the PPDU with data.
     mode: Mode,
     data: Span,
     response: Span,
-    /// From the end of the data to the end of the response: SIFS and it, or nothing without acknowledgements.
+    /// Time from the end of the data to the end of the response: SIFS and the response, or zero
+    /// without acknowledgements.
     answer: Span,
     response_mode: Mode,
     pub start: Time,
-    /// Of the PPDU on the air, or the last.
+    /// Start of the PPDU on the air, or of the last one.
     ppdu_start: Time,
-    /// Of the PPDU with data.
+    /// Start of the PPDU with data.
     data_start: Time,
-    /// Another transmission was at the receiver from then to then.
+    /// Start and end of the time in which the receiver got other transmissions, too.
     hit: (Time, Time),
-    /// The receiver did not notice its beginning.
+    /// The receiver did not notice the beginning of the PPDU on the air.
     missed: bool,
     collided: bool,
     is_data_sent: bool,
-    /// [`NEVER`]: one exchange only.
+    /// End of the TXOP; [`NEVER`]: it is one exchange only.
     txop_end: Time,
     received: u16,
     legible: u16,
-    /// MPDUs whose fate is known and which have gone up: those that end before the PPDU, where they go up one by one.
+    /// MPDUs whose fate is known and which have gone up. Above zero before the PPDU's end only
+    /// where MPDUs go up one by one.
     judged: u16,
     /// The receiver has caught the preamble of the PPDU with data; known when an MPDU has ended.
     caught: Option<bool>,
@@ -74,14 +77,14 @@ impl Exchange {
     fn is_on_air(&self) -> bool {
         matches!(self.stage, Stage::Rts | Stage::Cts | Stage::CtsToSelf | Stage::Data | Stage::Response)
     }
-    /// Who sends the PPDU that is on the air.
+    /// The radio that sends the PPDU on the air.
     fn transmitter(&self) -> RadioId {
         match self.stage {
             Stage::Cts | Stage::Response => self.to,
             _ => self.plan.from,
         }
     }
-    /// Who receives the PPDU that is on the air.
+    /// The radio that receives the PPDU on the air.
     fn receiver(&self) -> RadioId {
         match self.stage {
             Stage::Cts | Stage::Response => self.plan.from,
@@ -98,7 +101,7 @@ impl Exchange {
     }
 }
 
-/// Of a hit: nothing yet.
+/// Value of `Exchange::hit` as long as there is no other transmission.
 const UNHURT: (Time, Time) = (NEVER, Time::ZERO);
 
 impl Medium {
@@ -115,7 +118,7 @@ impl Medium {
         let txop = self.radios[radio.index()].txop[ac.index()];
         let txop_end = if txop.is_zero() { NEVER } else { now + txop };
         let Some(i) = self.plan(now, radio, ac, txop_end, mac) else {
-            // Everything that waits may not be sent now.
+            // Packets that wait may not be sent now.
             self.contention.finish(radio, ac, now, false, false);
             return;
         };
@@ -136,7 +139,8 @@ impl Medium {
         self.put_on_air(now, i, first, length);
     }
 
-    /// A new exchange for what a category sends next; returns its place, or `None` if there is nothing.
+    /// Plans an exchange with the next PPDU of a category; returns its place, or `None` if there is
+    /// no PPDU.
     fn plan(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> Option<usize> {
         let mut mpdus = self.spare.pop().unwrap_or_default();
         mpdus.clear();
@@ -242,12 +246,12 @@ impl Medium {
         self.contention.on_begin(transmitter, now);
     }
 
-    /// What a PPDU that begins does to those on the air, and they to it, where one may be captured. True if its own
-    /// receiver does not notice it.
+    /// Decides which PPDUs survive when another begins, where one of two may be captured. Returns
+    /// true if the receiver of the new PPDU does not notice it.
     #[cold]
     fn meet(&mut self, now: Time, i: usize, (transmitter, receiver): (RadioId, RadioId), end: Time) -> bool {
         let (capture, rng) = (self.capture_effect, &mut self.capture_rng);
-        // Whether the earlier, the later is received as if alone.
+        // Draws two flags: the earlier PPDU is received as if alone; the later one is.
         let mut captured = || {
             let u = rng.random::<f64>();
             (u < capture / 2.0, (capture / 2.0..capture).contains(&u))
@@ -261,7 +265,7 @@ impl Medium {
             let at_listener = self.contention.is_heard(transmitter, listener);
             let at_receiver = self.contention.is_heard(speaker, receiver);
             let there = if at_listener { captured() } else { (true, false) };
-            // At the same receiver it is one event.
+            // Two PPDUs at the same receiver share one draw.
             let here = match (at_receiver, listener == receiver && at_listener) {
                 (true, true) => there,
                 (true, false) => captured(),
@@ -295,8 +299,8 @@ impl Medium {
                 self.tell_control(now, i, FrameKind::Rts, mode, decoded, mac);
                 // [IEEE80211-10.3.2.9-1]
                 let answers = decoded && !self.contention.has_nav(to, now);
-                // Who hears only the RTS waits for the CTS; the data then speaks for itself. If none comes, the NAV is reset
-                // when data should have begun (10.3.2.4, NAVTimeout).
+                // A radio that hears only the RTS waits for the CTS, and then senses the data. If
+                // no data comes, the NAV is reset when it should have begun (10.3.2.4, NAVTimeout).
                 // [IEEE80211-10.3.2.4-3]
                 let nav = now + sifs * 2 + cts + if answers { Span::ZERO } else { data_is_late };
                 let follows = if answers { now + sifs } else { NEVER };
@@ -383,7 +387,7 @@ impl Medium {
         self.exchanges[i].at = until;
     }
 
-    /// Whether a control frame that has just ended arrived at its receiver.
+    /// True if the control frame that has just ended arrived at its receiver.
     fn control_arrives(&mut self, now: Time, i: usize, mode: Mode, bytes: u32) -> bool {
         let x = &self.exchanges[i];
         if x.is_spoilt() {
@@ -397,15 +401,15 @@ impl Medium {
         draw(signal.preamble_success(quality, mode) * signal.mpdu_success(quality, mode, bytes), chance)
     }
 
-    /// Of a PPDU with data, or a Block Ack request, so many MPDUs have ended: what reached the receiver. True if it has something to
-    /// answer.
+    /// Decides which MPDUs reached the receiver, after `ended` MPDUs of a PPDU with data, or a
+    /// Block Ack request, have ended. Returns true if the receiver has something to answer.
     fn data_arrives(&mut self, now: Time, i: usize, ended: usize, mac: &mut impl Mac) -> bool {
         let x = &mut self.exchanges[i];
         let plan = &x.plan;
         self.fates.clear();
         let is_end = ended >= plan.mpdus.len();
         let Some((signal, chance)) = x.way.map(|way| self.signals.on(way)) else {
-            // Who has no signal senses the frame, and nothing more.
+            // A receiver without a signal senses the frame, and decodes nothing.
             x.caught = Some(false);
             return false;
         };
@@ -432,7 +436,7 @@ impl Medium {
             answers = x.hit.0 >= x.hit.1 && (quality.is_perfect() || draw(success, chance));
             self.fates.push(if answers { Fate::Whole } else { Fate::Lost });
         } else {
-            // Those before have gone up.
+            // Earlier MPDUs have gone up.
             x.judged = count16(ended.end);
             if quality.is_perfect() && x.hit.0 >= x.hit.1 {
                 self.fates.resize(ended.len(), Fate::Whole);
@@ -461,7 +465,8 @@ impl Medium {
         answers
     }
 
-    /// A group-addressed frame has ended: whom it reached. True if anybody.
+    /// Decides which radios a group-addressed frame has reached, after its end. Returns true if it
+    /// reached any.
     fn group_arrives(&mut self, now: Time, i: usize, mac: &mut impl Mac) -> bool {
         let x = &mut self.exchanges[i];
         if x.is_spoilt() {
@@ -503,7 +508,7 @@ impl Medium {
         reached
     }
 
-    /// When the next MPDU ends, of a PPDU whose MPDUs go up one by one; else when the PPDU does.
+    /// End of the next MPDU, where MPDUs go up one by one; else the end of the PPDU.
     #[cold]
     fn next_end(&self, i: usize) -> Time {
         let x = &self.exchanges[i];
@@ -519,7 +524,8 @@ impl Medium {
         x.data_start + preamble + x.data.saturating_sub(preamble).mul_ratio(offset.into(), x.plan.psdu_bytes.into())
     }
 
-    /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
+    /// The originator knows the outcome of its exchange. `answered`: the answer came; for frames
+    /// without acknowledgement, the data arrived.
     fn complete(&mut self, now: Time, i: usize, answered: bool, mac: &mut impl Mac) {
         self.occupancy.count_to(now, self.exchanges.len());
         let x = &self.exchanges[i];
@@ -590,25 +596,27 @@ impl Medium {
     }
 }
 
-/// Decides on MPDUs of a PPDU whose beginning was caught.
+/// Decides on the MPDUs of a PPDU after the receiver has caught its preamble.
 struct Judge<'a> {
     signal: &'a Signal,
     quality: Quality,
     mode: Mode,
     plan: &'a Plan,
-    /// When the PPDU was hit; when its PSDU began, and how long that is.
+    /// Start and end of the hit; start of the PSDU, and its duration.
     hit: ((Time, Time), Time, Span),
     chance: &'a mut Rng,
 }
 
 impl Judge<'_> {
-    /// Puts the fates of those MPDUs into `fates`. How many are whole, and how many legible.
+    /// Puts the fates of the MPDUs `ended` into `fates`. Returns the numbers of whole and of
+    /// legible ones.
     fn fates(&mut self, ended: Range<usize>, fates: &mut Vec<Fate>) -> (u16, u16) {
         let (signal, quality, mode, plan) = (self.signal, self.quality, self.mode, self.plan);
         let (hit, psdu_start, psdu) = self.hit;
         let is_ampdu = plan.payload == Payload::Ampdu;
         let header_bytes = plan.header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
-        // Of the size seen last: the chance of the MPDU, and of its header if the MPDU is corrupt.
+        // The last size seen, with the success probability of the MPDU, and that of its header if
+        // the MPDU is corrupt.
         let mut known = (0u32, 1.0, 1.0);
         let (mut received, mut legible) = (0, 0);
         let mut offset: u32 = plan.mpdus[..ended.start].iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
@@ -619,7 +627,7 @@ impl Judge<'_> {
             }
             let (mut whole, mut header) = (true, true);
             if hit.0 < hit.1 {
-                // Where it lies in the PPDU, in time.
+                // Start and end of the MPDU within the PPDU, in time.
                 let span = psdu.as_ns() as f64 / f64::from(plan.psdu_bytes);
                 let at = |o: u32| psdu_start + Span::from_ns(floor64(f64::from(o) * span));
                 let clear = |from: Time, to: Time| to <= hit.0 || from >= hit.1;
@@ -633,7 +641,8 @@ impl Judge<'_> {
                 fate = Fate::Whole;
                 received += 1;
             } else if header {
-                // Errors elsewhere in it. If another transmission made them, the header had its own chance.
+                // The errors are outside the header. If another transmission made them, the header
+                // has a success probability of its own.
                 let chance = if whole { legibility } else { signal.header_success(quality, mode, header_bytes) };
                 if draw(chance, self.chance) {
                     fate = Fate::Legible;

@@ -1,21 +1,25 @@
-//! The medium: who sends when, and who hears what. It knows no queues, no sessions and no packets: a [`Mac`] tells it what each
-//! radio sends, and learns from it what has arrived.
+//! The medium: the times of transmissions, and their reception. It knows no queues, no sessions and
+//! no packets. A [`Mac`] gives it the PPDUs of each radio, and gets the MPDUs that have arrived.
 //!
-//! [`contention`] lets radios begin, [`exchange`] carries out what they began, [`signals`] decides on errors, [`seam`] is all that
-//! passes between a medium and its Mac.
+//! [`contention`] lets radios begin, [`exchange`] carries their exchanges out, and [`signals`]
+//! decides on errors. [`seam`] is the interface between a medium and its Mac.
 //!
-//! **An exchange** is RTS, CTS, data and response, as far as they are used, each a PPDU with a short gap (SIFS) before it. What
-//! reaches the receiver of a PPDU is decided when it ends: nothing if the receiver was sensing or sending something else
-//! when it began; only what was over before another transmission came in, where hidden stations are; and of what is left
-//! each MPDU by its own chance, from the signal at that time, the mode and its length.
+//! **An exchange** is RTS, CTS, data and response, as far as they are used, each a PPDU with a
+//! short gap (SIFS) before it. The end of a PPDU decides which of its parts reach the receiver.
+//! Nothing does if the receiver was sensing or sending something else when the PPDU began. A
+//! transmission of a hidden station destroys the MPDUs that it overlaps. Each other MPDU has a
+//! success probability from the signal at that time, the mode and its length.
 //!
-//! **Without acknowledgements** an exchange is over with its data: what has not arrived is lost.
+//! **Without acknowledgements** an exchange is over with its data: MPDUs that have not arrived are
+//! lost.
 //!
-//! **Any radio** can send to any other and to all: who is associated with whom is not the medium's affair.
+//! **Any radio** can send to any other and to all: the medium knows no associations.
 //!
-//! Assumptions: propagation takes no time; radios hear each other or do not; a third party decodes what it hears alone. Of two
-//! transmissions that overlap from the start both are lost, unless [`MediumSetup::capture_effect`] lets one be received. What disturbs
-//! a group-addressed frame at its sender disturbs it for all; nobody saves power, so nothing waits for a DTIM beacon.
+//! Assumptions: propagation takes no time; radios hear each other or do not; a third party decodes
+//! what it hears alone. Two transmissions that overlap from the start are both lost, unless
+//! [`MediumSetup::capture_effect`] lets one be received. Another transmission that the sender of a
+//! group-addressed frame hears disturbs the frame for all. No station saves power, so no frame
+//! waits for a DTIM beacon.
 
 mod contention;
 mod exchange;
@@ -46,7 +50,7 @@ pub(super) const NEVER: Time = Time::NEVER;
 pub struct MediumSetup {
     /// Its radios; a [`RadioId`] is a place in this list.
     pub radios: Vec<RadioSetup>,
-    /// Who can decode whom.
+    /// Pairs of radios that can decode each other's frames.
     pub paths: Vec<PathSetup>,
     /// Radios that send group-addressed frames, named first in the random numbers. Others may, too.
     pub groups: Vec<RadioId>,
@@ -56,15 +60,16 @@ pub struct MediumSetup {
     pub sensing: Span,
     /// Probability that one of two transmissions that meet at a receiver is received as if it were alone, 0 to 1.
     pub capture_effect: f64,
-    /// Of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// Tells the media of a run apart in their random numbers.
+    /// Number of the medium within the run; media with different numbers draw different random
+    /// numbers.
     pub index: u32,
     /// [`Mac::control`] is called.
     pub tells_control: bool,
 }
 
-/// What a medium must know of a radio.
+/// Facts about a radio that a medium needs.
 #[derive(Debug, Clone)]
 pub struct RadioSetup {
     /// Durations of its PHY.
@@ -90,20 +95,21 @@ struct Radio {
     hears_one_by_one: bool,
 }
 
-/// How the time of a medium was spent, by the number of frame exchanges under way.
+/// Use of a medium's time, by the number of frame exchanges under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Occupancy {
     counted_to: Time,
-    /// None, ns.
+    /// Time without an exchange, ns.
     pub idle_ns: u64,
-    /// One at least.
+    /// Time with one exchange or more.
     pub busy_ns: u64,
-    /// Of each beyond the first: they collide, or do not hear each other.
+    /// Time of each simultaneous exchange beyond the first. Such exchanges collide, or their radios
+    /// do not hear each other.
     pub overlap_ns: u64,
 }
 
 impl Occupancy {
-    /// Up to `now` there were so many exchanges.
+    /// Counts the time up to `now`, with this number of exchanges.
     #[inline]
     fn count_to(&mut self, now: Time, exchanges: usize) {
         let ns = now.since(self.counted_to).as_ns();
@@ -129,19 +135,19 @@ pub struct Medium {
     capture_effect: f64,
     capture_rng: Rng,
     tells_control: bool,
-    /// What has arrived of the PPDU that has just ended.
+    /// Fates of the MPDUs of the PPDU that has just ended.
     fates: Vec<Fate>,
     /// Emptied lists of MPDUs, to be used again.
     spare: Vec<Vec<u32>>,
 }
 
-/// Names what draws: the `i`-th of its kind in the channel of that index.
+/// Name of a stream of random numbers: that of the `i`-th component in the channel of that index.
 pub(super) fn component(channel: u32, i: usize) -> u64 {
     u64::from(channel) << 32 | i as u64
 }
 
 impl Medium {
-    /// The medium at time 0, and nobody sends.
+    /// The medium at time 0, without a transmission.
     pub fn new(setup: MediumSetup) -> Medium {
         let (seed, index) = (setup.seed, setup.index);
         let contenders = setup.radios.iter().enumerate().map(|(i, r)| Contender {
@@ -174,7 +180,7 @@ impl Medium {
         }
     }
 
-    /// When a stage of an exchange ends, or a radio may begin.
+    /// Time at which a stage of an exchange ends, or a radio may begin.
     #[inline]
     pub fn deadline(&mut self) -> Time {
         let mut due = self.contention.next().0;
@@ -184,14 +190,15 @@ impl Medium {
         due
     }
 
-    /// A frame waits in a category: the radio contends for it. The frame itself is asked for when it may leave. False if the category had
-    /// one already, and nothing changes.
+    /// A frame waits in a category: the radio contends for it. The medium asks for the frame itself
+    /// when it may leave. Returns false if the category had one already, and nothing changes.
     #[inline]
     pub fn on_frame(&mut self, now: Time, radio: RadioId, ac: Ac) -> bool {
         self.contention.on_frame(radio, ac, now)
     }
 
-    /// Ends a stage that is over at `now`; false if there is none. Of several the one that began first.
+    /// Ends a stage that is over at `now`, of several the one that began first. Returns false if
+    /// there is none.
     #[inline]
     pub fn advance(&mut self, now: Time, mac: &mut impl Mac) -> bool {
         match self.exchanges.iter().position(|x| x.at <= now) {
@@ -203,7 +210,7 @@ impl Medium {
         }
     }
 
-    /// Lets the radio begin that may at `now`; false if there is none.
+    /// Lets a radio begin that may do so at `now`; returns false if there is none.
     #[inline]
     pub fn begin_next(&mut self, now: Time, mac: &mut impl Mac) -> bool {
         let (at, radio) = self.contention.next();
@@ -214,7 +221,7 @@ impl Medium {
         true
     }
 
-    /// How its time was spent up to now.
+    /// Use of its time up to `now`.
     pub fn occupancy(&self, now: Time) -> Occupancy {
         let mut occupancy = self.occupancy;
         occupancy.count_to(now, self.exchanges.len());
@@ -227,7 +234,7 @@ impl Medium {
         &mut self.signals
     }
 
-    /// Exchanges under way, and since when.
+    /// Exchanges under way, each with its start.
     pub fn under_way(&self) -> impl Iterator<Item = (&Plan, Time)> {
         self.exchanges.iter().map(|x| (&x.plan, x.start))
     }

@@ -1,4 +1,5 @@
-//! Between a medium and what a radio does above it: what is to be sent, what of it has arrived, and how it ended.
+//! The interface between a medium and the MAC above it: frames to be sent, their arrival, and the
+//! outcome.
 
 use super::signals::Signals;
 use crate::rng::Rng;
@@ -7,33 +8,36 @@ use crate::wifi::ids::RadioId;
 use crate::wifi::phy::Mode;
 use crate::wifi::trace::{Ac, FrameKind};
 
-/// What radios do above the medium: one value for all radios of it.
+/// The functions of radios above the medium: one value for all of its radios.
 ///
 /// `airtcp_core::wifi::Channel` has queues, sessions and rate control; others may hold frames that a real stack has handed over. A
 /// [`Medium`](super::Medium) calls it through a type parameter, so that the compiler makes one piece of both.
 pub trait Mac {
-    /// What the radio sends next in this category; false if there is nothing after all. Asked anew for each try: an exchange that
-    /// failed may be repeated in another mode, or another frame goes out in its place. `plan` comes with radio and category
-    /// filled in. What has been planned and does not fit into the rest of a TXOP is asked for again.
+    /// Fills in the radio's next PPDU in this category; returns false if there is none after all.
+    /// The medium asks anew for each try: an exchange that failed may be repeated in another mode,
+    /// or another frame may take its place. `plan` comes with radio and category filled in. A PPDU
+    /// that does not fit into the rest of a TXOP is asked for again.
     fn next(&mut self, now: Time, signals: &mut Signals, plan: &mut Plan) -> bool;
 
-    /// MPDUs of a PPDU have ended, and this is what their receiver has of them. Called for the radio that a frame is for whatever
-    /// has arrived, and for each radio that has something of a group-addressed frame.
+    /// MPDUs of a PPDU have ended; `arrival` tells which of them a radio has received. The receiver
+    /// of a frame gets this call even if nothing arrived. Radios get it for a group-addressed frame
+    /// if something arrived.
     fn heard(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>);
 
-    /// The exchange is over, and its originator knows how it went. What goes out next is asked for after this.
+    /// The exchange is over, and its originator knows the outcome. The medium asks for the next
+    /// PPDU after this call.
     fn done(&mut self, now: Time, signals: &mut Signals, plan: &Plan, outcome: &Outcome);
 
-    /// Whether something waits for the air in this category, after an exchange.
+    /// True if a frame of this category waits for transmission after an exchange.
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool;
 
-    /// Whether a radio takes a group-addressed frame for its own.
+    /// True if a radio accepts a group-addressed frame.
     fn listens(&self, _at: RadioId, _plan: &Plan) -> bool {
         true
     }
 
-    /// The frame of this category found the medium busy as often as it may, and is dropped (WaveLAN). Whether another waits; `None`
-    /// if there is no frame.
+    /// The frame of this category found the medium busy as often as it may, and is dropped
+    /// (WaveLAN). Returns true if another waits, and `None` if there was no frame to drop.
     fn give_up(&mut self, _now: Time, _signals: &mut Signals, _radio: RadioId, _ac: Ac) -> Option<bool> {
         None
     }
@@ -42,16 +46,16 @@ pub trait Mac {
     fn control(&mut self, _now: Time, _plan: &Plan, _frame: &Control) {}
 }
 
-/// Whom a frame is for.
+/// Receiver of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// One radio.
     Radio(RadioId),
-    /// All that hear it and listen ([`Mac::listens`]).
+    /// All radios that hear it and accept it ([`Mac::listens`]).
     Group,
 }
 
-/// What a PPDU carries.
+/// Content of a PPDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload {
     /// One MPDU, data or management, answered by an ACK.
@@ -62,18 +66,18 @@ pub enum Payload {
     BlockAckRequest,
 }
 
-/// A PPDU that is to be sent. The medium knows nothing of a frame but this.
+/// A PPDU that is to be sent: everything that the medium knows of a frame.
 #[derive(Debug)]
 pub struct Plan {
-    /// Who sends it, and in which category.
+    /// Its sender.
     pub from: RadioId,
     /// Its access category.
     pub ac: Ac,
-    /// Whom it is for.
+    /// Its receiver.
     pub to: To,
     /// The Mac's own name for it.
     pub id: u64,
-    /// What it carries.
+    /// Its content.
     pub payload: Payload,
     /// Its mode. A Block Ack request goes at the rate of the answer to this mode.
     pub mode: Mode,
@@ -83,7 +87,7 @@ pub struct Plan {
     pub acked: bool,
     /// Size of the PSDU.
     pub psdu_bytes: u32,
-    /// Of each MPDU: what must arrive for the frame to be known.
+    /// Bytes of each MPDU that a receiver must get to know the frame.
     pub header_bytes: u32,
     /// Size of each MPDU, in order, as many as there are; none in a Block Ack request.
     pub mpdus: Vec<u32>,
@@ -122,7 +126,7 @@ impl Plan {
     }
 }
 
-/// What has arrived of an MPDU.
+/// The part of an MPDU that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// All of it.
@@ -133,10 +137,10 @@ pub enum Fate {
     Lost,
 }
 
-/// What one radio has of those MPDUs of a PPDU that have just ended.
+/// Reception, by one radio, of the MPDUs of a PPDU that have just ended.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// Who hears.
+    /// The radio that receives.
     pub at: RadioId,
     /// The mode of the PPDU.
     pub mode: Mode,
@@ -144,22 +148,23 @@ pub struct Arrival<'a> {
     pub caught: bool,
     /// Place in the PPDU of the first of `fates`: above 0 where MPDUs go up one by one.
     pub first: usize,
-    /// Of each MPDU that has ended. Of a Block Ack request: one, its own.
+    /// The fate of each MPDU that has ended. A Block Ack request has one fate, its own.
     pub fates: &'a [Fate],
     /// Nothing of this PPDU had arrived before.
     pub is_first: bool,
     /// NaN where the signal has no SNR.
     pub snr_db: f32,
-    /// The answer to come; zero if there is none.
+    /// Duration of the answer to come; zero if there is none.
     pub response: Span,
-    /// The random numbers of errors on this way, for what a receiver makes of what it has.
+    /// Random numbers of errors in this direction, for further draws by the receiver.
     pub chance: &'a mut Rng,
 }
 
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// The answer has come. Without acknowledgements nobody knows: then whether the data has arrived.
+    /// True if the answer has come. For frames without acknowledgement: true if the data has
+    /// arrived.
     pub answered: bool,
     /// The data was sent, and not only an RTS.
     pub is_data_sent: bool,
@@ -186,13 +191,13 @@ pub struct Outcome {
 pub struct Control {
     /// Its kind.
     pub kind: FrameKind,
-    /// Who sent it.
+    /// Its sender.
     pub from: RadioId,
-    /// Whom it is for.
+    /// Its receiver.
     pub to: RadioId,
     /// Its mode.
     pub mode: Mode,
-    /// For how long it reserves the medium.
+    /// Duration for which it reserves the medium.
     pub left: Span,
     /// It has arrived.
     pub decoded: bool,

@@ -1,4 +1,4 @@
-//! What radios hear of each other: a signal between two radios, whichever of them sends.
+//! Signals between pairs of radios, each for both directions.
 
 use super::{NEVER, component};
 use crate::rng::{Purpose, Rng, stream};
@@ -6,16 +6,17 @@ use crate::units::Time;
 use crate::wifi::ids::RadioId;
 use crate::wifi::phy::{Quality, Signal};
 
-/// Two radios that can decode each other's frames. Of others a radio senses no more than that the medium is busy.
+/// Two radios that can decode each other's frames. A radio senses other transmissions as a busy
+/// medium only.
 #[derive(Debug)]
 pub struct PathSetup {
-    /// The two. Frames that either sends draw their errors from its own random numbers.
+    /// The two radios. Frames of either draw their errors from random numbers of its own.
     pub ends: (RadioId, RadioId),
     /// The signal between them.
     pub signal: Signal,
 }
 
-/// A path and who sends on it: 0 or 1, as in [`PathSetup::ends`].
+/// A path and the end that sends on it: 0 or 1, as in [`PathSetup::ends`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Way {
     path: u32,
@@ -29,13 +30,13 @@ pub(super) struct Path {
     chance: [Rng; 2],
 }
 
-/// By radio: its paths, in order, and where to find the one to a given radio.
+/// Paths of one radio, in order, and an index of them by the other radio.
 #[derive(Debug, Default)]
 struct Peers {
     paths: Vec<u32>,
     /// The radio with the lowest number among those at the other ends.
     least: usize,
-    /// From that number on: the path; [`NO_PATH`] to radios between that have none.
+    /// By number of the other radio, from `least` on: the path, or [`NO_PATH`].
     to: Vec<u32>,
 }
 
@@ -46,15 +47,16 @@ const NO_PATH: u32 = u32::MAX;
 pub struct Signals {
     paths: Vec<Path>,
     peers: Vec<Peers>,
-    /// By radio: what decides on the frames that it sends to all; opened with the first.
+    /// By radio: random numbers for the frames that it sends to all, opened with the first frame.
     group_chance: Vec<Option<Box<Rng>>>,
-    /// By radio: what names it.
+    /// By radio: the name of these random numbers.
     group_component: Vec<u64>,
     seed: u64,
 }
 
 impl Signals {
-    /// `groups`: radios whose random numbers for group-addressed frames are named first, in this order.
+    /// `groups`: their random numbers for group-addressed frames get the first names, in this
+    /// order.
     pub(super) fn new(radios: usize, setups: Vec<PathSetup>, groups: &[RadioId], channel: u32, seed: u64) -> Signals {
         let mut peers: Vec<Peers> = (0..radios).map(|_| Peers::default()).collect();
         for (path, setup) in (0..).zip(&setups) {
@@ -89,7 +91,7 @@ impl Signals {
         Signals { paths, peers, group_chance: (0..radios).map(|_| None).collect(), group_component, seed }
     }
 
-    /// The way of frames from one radio to another; `None` if they have no signal.
+    /// Path and direction of frames from one radio to another; `None` if they have no signal.
     #[inline]
     pub(super) fn way(&self, from: RadioId, to: RadioId) -> Option<Way> {
         let peers = &self.peers[from.index()];
@@ -97,14 +99,15 @@ impl Signals {
         Some(Way { path, end: u8::from(self.paths[path as usize].ends.0 != from) })
     }
 
-    /// The signal of a way, and the random numbers of errors on it.
+    /// The signal of a path, and the random numbers of errors in that direction.
     #[inline]
     pub(super) fn on(&mut self, way: Way) -> (&mut Signal, &mut Rng) {
         let path = &mut self.paths[way.path as usize];
         (&mut path.signal, &mut path.chance[usize::from(way.end)])
     }
 
-    /// The paths that end at a radio, in the order of the setup, and the random numbers of what it sends to all.
+    /// The paths that end at a radio, in the order of the setup, and the random numbers for its
+    /// frames to all.
     pub(super) fn around(&mut self, radio: RadioId) -> (&[u32], &mut [Path], &mut Rng) {
         let (seed, component) = (self.seed, self.group_component[radio.index()]);
         let chance = self.group_chance[radio.index()]
@@ -112,7 +115,7 @@ impl Signals {
         (&self.peers[radio.index()].paths, &mut self.paths, chance)
     }
 
-    /// How good the signal between two radios is now; `None` if they have none.
+    /// Quality of the signal between two radios; `None` if they have none.
     #[inline]
     pub fn quality(&mut self, from: RadioId, to: RadioId, now: Time) -> Option<Quality> {
         let way = self.way(from, to)?;

@@ -13,7 +13,7 @@ const B: RadioId = RadioId(1);
 const C: RadioId = RadioId(2);
 const D: RadioId = RadioId(3);
 
-/// A PPDU that was handed over, and what is known of it.
+/// A PPDU that was handed over, with its state.
 #[derive(Debug, Clone)]
 struct Given {
     to: To,
@@ -25,10 +25,10 @@ struct Given {
     tries: u8,
 }
 
-/// When, at whom and from whom: names of the MPDUs, with their fates.
+/// Time, receiver and sender, and the names of the MPDUs with their fates.
 type Heard = (u64, RadioId, RadioId, Vec<(u32, Fate)>);
 
-/// Frames that wait, by radio and category, and what became of others.
+/// Frames that wait, by radio and category, and the outcomes of others.
 #[derive(Debug, Default)]
 struct Table {
     waiting: BTreeMap<(RadioId, Ac), VecDeque<Given>>,
@@ -88,7 +88,7 @@ impl Mac for Table {
     }
 }
 
-/// Four radios that hear each other. A, B and C can decode each other; D can decode nobody.
+/// Four radios that hear each other. A, B and C can decode each other; D can decode no other.
 fn scene(signal: &SignalConfig) -> (Medium, Table) {
     let phy = PhyConfig::of(Standard::N);
     let timing = Arc::new(phy.timing());
@@ -188,7 +188,7 @@ fn a_group_frame_reaches_all_that_listen_once() {
     run(&mut medium, &mut table);
     let at: Vec<_> = table.heard.iter().map(|(_, at, from, fates)| (*at, *from, fates[0].0)).collect();
     assert_eq!(at, [(A, C, 1), (B, C, 1), (A, C, 2), (B, C, 2)]);
-    // Nobody answers, and nothing is sent again.
+    // No radio answers, and nothing is sent again.
     assert_eq!(table.ended, [(vec![], 1, true), (vec![], 1, true)]);
     assert!(table.controls.is_empty());
 
@@ -209,7 +209,7 @@ fn fates_of_long_ampdus_are_read_back_one_by_one() {
         let (mut sent, mut missing): (Vec<u32>, Vec<u32>) = ((0..count).collect(), (0..count).collect());
         for (_, at, from, fates) in &table.heard {
             assert_eq!((*at, *from), (A, B));
-            // What has not arrived is sent again; all of it, if the answer was lost.
+            // MPDUs that have not arrived are sent again; all MPDUs are, if the answer was lost.
             let names: Vec<u32> = fates.iter().map(|&(name, _)| name).collect();
             assert!(names == missing || names == sent);
             missing.retain(|name| !fates.contains(&(*name, Fate::Whole)));

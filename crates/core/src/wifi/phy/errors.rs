@@ -1,8 +1,9 @@
-//! How likely an MPDU is to arrive intact at a given SNR: closed forms for an AWGN channel.
+//! Probability that an MPDU arrives intact at a given SNR: closed forms for an AWGN channel.
 //!
-//! Errors come as *events*, not as single bits: a Viterbi decoder that leaves the right path errs in several bits until it
-//! returns, and a wrong CCK codeword spoils up to eight. What counts for a frame is whether any event begins in it, so
-//! [`ErrorModel`] knows one figure per mode and SNR, the events begun per information bit `r`, and
+//! Errors come as *events*, not as single bits: a Viterbi decoder that leaves the right path errs
+//! in several bits until it returns, and a wrong CCK codeword spoils up to eight. A frame is lost
+//! if any event begins in it. So [`ErrorModel`] knows one figure per mode and SNR, the events begun
+//! per information bit `r`, and
 //!
 //! `success = exp(-8 bytes r)`.
 //!
@@ -55,7 +56,7 @@ use crate::convert::{count8, floor_index, floor32, single};
 use crate::policy::checked;
 use crate::range::within;
 
-/// What the Viterbi decoder is given per coded bit.
+/// Input of the Viterbi decoder for each coded bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decoding {
@@ -72,7 +73,7 @@ pub enum Decoding {
 pub struct ErrorConfig {
     /// Decisions of the convolutional decoder: "soft" or "hard".
     pub decoding: Decoding,
-    /// What a real receiver loses against theory, in dB taken off the SNR. -20 to 40.
+    /// Loss of a real receiver against theory, in dB taken off the SNR. -20 to 40.
     #[schemars(range(min = -20, max = 40))]
     pub implementation_loss_db: f64,
 }
@@ -84,7 +85,7 @@ impl Default for ErrorConfig {
 }
 
 impl ErrorConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         within("implementation_loss_db", self.implementation_loss_db, -20.0..=40.0, "dB")
     }
@@ -250,8 +251,9 @@ fn coded_event_rate(code_rate: CodeRate, pairwise: impl Fn(u32) -> f64) -> f64 {
 
 const STEPS_PER_DB: u16 = 10;
 
-/// What `f` gives at SNRs (linear) a tenth of a dB apart, from [`FROM_DB`] until `is_enough`. `f` is called at every
-/// `stride`-th; between, its logarithm is interpolated, which is exact for a power of the SNR.
+/// Values of `f` at (linear) SNRs a tenth of a dB apart, from [`FROM_DB`] until `is_enough`. `f` is
+/// called at every `stride`-th SNR. Its logarithm is interpolated in between, which is exact for a
+/// power of the SNR.
 fn sampled(stride: u16, f: impl Fn(f64) -> f64, is_enough: impl Fn(f64) -> bool) -> Vec<f64> {
     let snr = |step: u16| libm::pow(10.0, (f64::from(step) / f64::from(STEPS_PER_DB) + FROM_DB) / 10.0);
     let at = |step| libm::log(f(snr(step)));
@@ -334,9 +336,10 @@ const CURVES: [(Modulation, CodeRate); 15] = [
 struct Tables {
     decoding: Decoding,
     implementation_loss_db: f32,
-    /// Made when first asked for: a run uses a few of them.
+    /// Curves, computed at the first use: a run uses a few of them.
     curves: [OnceLock<Curve>; CURVES.len()],
-    /// By [`Mode::index`]: the curve, and what the mode's width and streams and the receiver take off the SNR in dB.
+    /// By [`Mode::index`]: the curve, and the loss of SNR by the mode's width and streams and by
+    /// the receiver, dB.
     by_mode: Vec<(u8, f32)>,
 }
 
@@ -371,7 +374,7 @@ fn make_curve((modulation, code_rate): (Modulation, CodeRate), decoding: Decodin
 pub struct ErrorModel(Arc<Tables>);
 
 impl ErrorModel {
-    /// The tables for these parameters; what they hold is computed when it is first asked for.
+    /// The tables for these parameters; each is computed at its first use.
     pub fn new(config: &ErrorConfig) -> ErrorModel {
         let mut by_mode = vec![(0, 0.0); Mode::COUNT];
         for mode in Mode::all() {
@@ -428,7 +431,7 @@ impl Default for ErrorModel {
     }
 }
 
-/// What a mode's width and streams cost, in dB against 20 MHz and one stream.
+/// Cost of a mode's width and streams, in dB against 20 MHz and one stream.
 pub fn penalty_db(mode: Mode) -> f64 {
     let width = f64::from(mode.width().mhz()) / f64::from(Width::Mhz20.mhz());
     10.0 * libm::log10(width * f64::from(mode.streams()))

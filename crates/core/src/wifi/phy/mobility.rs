@@ -1,8 +1,8 @@
-//! Where a device is: a walk along straight lines between given points at a given speed.
+//! Position of a device: a walk along straight lines between given points at a given speed.
 //!
-//! Nothing is stepped: a [`Track`] gives the position at any time, from the time alone. Before `start` the walker stands at the
-//! first point; after the last it stands there, or, `there_and_back`, walks back the way it came and on and on. It turns at a point
-//! without slowing down.
+//! A [`Track`] gives the position at any time, from the time alone. Before `start` the walker
+//! stands at the first point; after the last it stands there, or, `there_and_back`, walks back and
+//! forth without end. It turns at a point without slowing down.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub const LOOK: Span = Span::from_ms(10);
 /// A walk. See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Track {
-    /// Each with its distance from the first along the way, m.
+    /// Points, each with its distance from the first along the track, m.
     points: Vec<([f64; 2], f64)>,
     speed_m_per_s: f64,
     start: Time,
@@ -32,17 +32,17 @@ impl Track {
         Track { points, speed_m_per_s, start, there_and_back }
     }
 
-    /// From the first point to the last, m.
+    /// Length from the first point to the last, m.
     pub fn length_m(&self) -> f64 {
         self.points.last().map_or(0.0, |&(_, along)| along)
     }
 
-    /// When it sets off.
+    /// Time at which the walk begins.
     pub fn start(&self) -> Time {
         self.start
     }
 
-    /// When it stands still for good; [`Time::NEVER`] if it never does.
+    /// Time at which the walk ends; [`Time::NEVER`] if it never does.
     pub fn arrival(&self) -> Time {
         match self.length_m() {
             0.0 => self.start,
@@ -51,7 +51,7 @@ impl Track {
         }
     }
 
-    /// Where it is, m.
+    /// Position at `now`, m.
     pub fn at(&self, now: Time) -> [f64; 2] {
         let length = self.length_m();
         let mut along = now.since(self.start.min(now)).as_secs_f64() * self.speed_m_per_s;
@@ -65,29 +65,29 @@ impl Track {
                 let part = (along - from) / (to - from);
                 [a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part]
             }
-            // Before the first there is nothing: `along` is never negative.
+            // `along` is never negative, so no position is before the first point.
             (last, first) => last.or(first).map_or([0.0; 2], |&(point, _)| point),
         }
     }
 }
 
-/// How far apart two devices are while one of them walks.
+/// Distance of two devices while one of them walks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Motion {
-    /// Where it goes, and when.
+    /// The walk of the one.
     pub track: Arc<Track>,
-    /// Where the other stands.
+    /// Position of the other.
     pub from_m: [f64; 2],
 }
 
 impl Motion {
-    /// How far apart they are at that time.
+    /// Distance of the two at `now`.
     pub fn distance_m(&self, now: Time) -> f64 {
         distance_m(self.track.at(now), self.from_m)
     }
 }
 
-/// Between two places, m.
+/// Distance between two places, m.
 pub fn distance_m(a: [f64; 2], b: [f64; 2]) -> f64 {
     libm::hypot(a[0] - b[0], a[1] - b[1])
 }

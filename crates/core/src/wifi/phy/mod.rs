@@ -1,7 +1,8 @@
 //! The physical layer: modes, durations, errors, signal.
 //!
-//! [`mode`] is the table of all ways to send a PPDU, [`timing`] how long each takes, [`errors`] how likely an MPDU is to
-//! arrive intact at a given SNR, [`signal`] what decides the SNR between two devices, [`mobility`] where these are.
+//! [`mode`] is the table of all modes of a PPDU, and [`timing`] has their durations. [`errors`] has
+//! the success probability of an MPDU at a given SNR, [`signal`] the SNR between two devices,
+//! [`mobility`] their distance.
 
 pub mod errors;
 pub mod mobility;

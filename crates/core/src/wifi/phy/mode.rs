@@ -33,7 +33,7 @@ pub enum Format {
     Vht,
 }
 
-/// How bits become a signal.
+/// Modulation of the signal by bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Modulation {
@@ -121,7 +121,7 @@ impl Width {
     pub const fn mhz(self) -> u16 {
         20 << self as u16
     }
-    /// Of that many MHz, if there is one.
+    /// The width of `mhz`, if there is one.
     pub const fn from_mhz(mhz: u16) -> Option<Width> {
         match mhz {
             20 => Some(Width::Mhz20),
@@ -142,8 +142,8 @@ impl Width {
     }
 }
 
-/// How the payload of a PPDU is sent: a row of the table, by its index. Modes of one format are ordered by width, guard
-/// interval, streams, MCS or rate.
+/// Mode of a PPDU's payload: a row of the table, by its index. Modes of one format are ordered by
+/// width, guard interval, streams, MCS or rate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mode(u16);
 
@@ -387,7 +387,7 @@ impl Mode {
     pub fn width(self) -> Width {
         self.row().width
     }
-    /// Whether the guard interval is 400 ns.
+    /// True if the guard interval is 400 ns.
     #[inline]
     pub fn is_short_gi(self) -> bool {
         self.row().short_gi
@@ -397,12 +397,12 @@ impl Mode {
     pub fn mcs(self) -> Option<u8> {
         self.is_ht_or_later().then(|| self.row().mcs)
     }
-    /// Whether it is of 802.11n or ac.
+    /// True if the mode is one of 802.11n or ac.
     #[inline]
     pub fn is_ht_or_later(self) -> bool {
         self.format() >= Format::Ht
     }
-    /// Whether it is of 802.11b.
+    /// True if the mode is one of 802.11b.
     #[inline]
     pub fn is_dsss(self) -> bool {
         self.format() == Format::Dsss

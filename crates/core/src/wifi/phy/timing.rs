@@ -1,7 +1,8 @@
-//! How long things take on the air: slots, interframe spaces, PPDUs, responses. The one place with 802.11 durations.
+//! Durations on the air: slots, interframe spaces, PPDUs, responses. All durations of 802.11 are
+//! here.
 //!
-//! [`PhyConfig`] is what a station or access point is set to; [`Timing`] the durations that follow, computed once. All
-//! durations are the standard's (IEEE 802.11-2020):
+//! [`PhyConfig`] is the configuration of a station or access point; [`Timing`] has the durations
+//! that follow, computed once. All durations are the standard's (IEEE 802.11-2020):
 //!
 //! | what | clause |
 //! |---|---|
@@ -16,9 +17,10 @@
 //! | ACK timeout = SIFS + slot + aRxPHYStartDelay | 10.3.2.11 |
 //! | mode of a response | 10.6.6.5 |
 //!
-//! A PSDU is what the caller says it is: a VHT PSDU is always an A-MPDU, so [`subframe_bytes`] holds even for a single MPDU.
-//! Air propagation time is not here; aRxPHYStartDelay is taken as the response's preamble and header, which is what it
-//! covers (20 us OFDM, 192 or 96 us DSSS).
+//! The caller decides on the content of a PSDU. A VHT PSDU is always an A-MPDU, so
+//! [`subframe_bytes`] holds even for a single MPDU. Air propagation time is left out.
+//! aRxPHYStartDelay counts as the response's preamble and header, which it covers (20 us OFDM, 192
+//! or 96 us DSSS).
 
 #[cfg(test)]
 mod tests;
@@ -41,13 +43,13 @@ pub const FCS_BYTES: u32 = 4;
 pub const LLC_SNAP_BYTES: u32 = 8;
 /// Frame control, duration, receiver and FCS.
 pub const ACK_BYTES: u32 = 14;
-/// As an ACK.
+/// The fields of an ACK.
 pub const CTS_BYTES: u32 = 14;
-/// As an ACK, and the transmitter.
+/// The fields of an ACK, and the transmitter.
 pub const RTS_BYTES: u32 = 20;
 /// Compressed Block Ack with a bitmap of 64.
 pub const BLOCK_ACK_BYTES: u32 = 32;
-/// Compressed Block Ack with a bitmap for so many MPDUs: 64, 256 (802.11ax) or 1024 (802.11be).
+/// Compressed Block Ack with a bitmap for `mpdus`: 64, 256 (802.11ax) or 1024 (802.11be).
 pub const fn block_ack_bytes(mpdus: usize) -> u32 {
     let longer = match mpdus {
         0..=64 => 0,
@@ -104,10 +106,10 @@ impl Standard {
     }
 }
 
-/// What is around an IP packet in a frame.
+/// Bytes around an IP packet in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
-    /// Before the packet, LLC and SNAP left out: what must arrive for the frame to be known.
+    /// Bytes before the packet without LLC and SNAP; a receiver must get them to know the frame.
     pub header_bytes: u32,
     /// Everything but the packet.
     overhead_bytes: u32,
@@ -115,7 +117,7 @@ pub struct Framing {
 }
 
 impl Framing {
-    /// Of 802.11, with or without the QoS control field.
+    /// Framing of 802.11, with or without the QoS control field.
     pub const fn dot11(qos: bool) -> Framing {
         let header_bytes = if qos { QOS_HEADER_BYTES } else { HEADER_BYTES };
         Framing { header_bytes, overhead_bytes: header_bytes + LLC_SNAP_BYTES + FCS_BYTES, least_bytes: 0 }
@@ -145,11 +147,12 @@ pub enum Band {
     Ghz5,
 }
 
-/// What goes ahead of an OFDM, HT or VHT frame, in DSSS or CCK, so that stations that know nothing else keep silent.
+/// Frames ahead of an OFDM, HT or VHT frame, in DSSS or CCK, which silence stations that know no
+/// other modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
-    /// It is understood by everyone.
+    /// No frame goes ahead: all stations understand the modes in use.
     None,
     /// The sender reserves the medium by a CTS that it sends to itself.
     CtsToSelf,
@@ -157,7 +160,7 @@ pub enum Protection {
     RtsCts,
 }
 
-/// What a station or an access point is set to.
+/// PHY configuration of a station or an access point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "PhyConfig")]
@@ -221,7 +224,7 @@ impl PhyConfig {
         PhyConfig { standard, ..PhyConfig::default() }
     }
 
-    /// Whether the values go together. The message names key, value and what is accepted.
+    /// Checks that the values go together. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         let standard = self.standard.name();
         let legacy = !matches!(self.standard, Standard::N | Standard::Ac);
@@ -296,7 +299,7 @@ impl PhyConfig {
         Ok(())
     }
 
-    /// What 802.11 has and WaveLAN has not.
+    /// Refuses settings that 802.11 has and WaveLAN does not have.
     fn check_wavelan(&self) -> Result<(), String> {
         let only = "`standard` = \"wavelan\" has one rate, and";
         if self.short_preamble {
@@ -374,8 +377,8 @@ impl PhyConfig {
         modes
     }
 
-    /// Whether a radio with this PHY can send and receive in `mode`. Later standards know the formats of the earlier ones in
-    /// their band.
+    /// True if a radio with this PHY can send and receive in `mode`. Later standards know the
+    /// formats of the earlier ones in their band.
     pub fn supports(&self, mode: Mode) -> bool {
         let is_within = mode.streams() <= self.streams
             && mode.width() <= self.width()
@@ -433,27 +436,29 @@ impl PhyConfig {
         basic
     }
 
-    /// What follows from it for durations.
+    /// Durations that follow from this PHY.
     pub fn timing(&self) -> Timing {
         Timing::new(self)
     }
 }
 checked!(PhyConfig);
 
-/// Whether every station of the mode's PHY can receive it: all of DSSS and CCK (clause 16), 6, 12 and 24 Mbit/s of OFDM (17).
+/// True if every station of the mode's PHY can receive it: DSSS and CCK (clause 16), 6, 12 and 24
+/// Mbit/s of OFDM (17).
 fn is_mandatory(mode: Mode) -> bool {
     mode.is_dsss() || [0, 2, 4].iter().any(|&i| mode == Mode::OFDM[i])
 }
 
-/// DSSS, CCK and OFDM modes: what responses are sent in, and non-HT reference rates.
+/// Number of DSSS, CCK and OFDM modes. These are the modes of responses and the non-HT reference
+/// rates.
 const LEGACY: usize = 12;
 
-/// What answers a frame, and for how long: every exchange asks.
+/// Mode and durations of the response to a frame, stored since every exchange needs them.
 #[derive(Debug, Clone, Copy)]
 struct Response {
     mode: Mode,
     ack: Span,
-    /// Of 64 MPDUs at most.
+    /// Duration of a Block Ack for 64 MPDUs at most.
     block_ack: Span,
 }
 
@@ -468,9 +473,9 @@ pub struct Timing {
     pub cw_min: u32,
     /// aCWmax, 1023.
     pub cw_max: u32,
-    /// Of DSSS and CCK but for 1 Mbit/s.
+    /// Preamble of DSSS and CCK at all rates but 1 Mbit/s.
     dsss_preamble: Span,
-    /// At the end of OFDM, HT and VHT PPDUs.
+    /// Time added at the end of OFDM, HT and VHT PPDUs.
     signal_extension: Span,
     /// The rest is indexed by the (reference) mode that a response answers.
     response: [Response; LEGACY],
@@ -481,7 +486,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Of a PHY as it is set up.
+    /// Durations of a PHY with this configuration.
     pub fn new(config: &PhyConfig) -> Timing {
         let basic = config.basic_modes();
         let is_b = config.standard == Standard::B;
@@ -527,7 +532,7 @@ impl Timing {
             is_dsss_only: is_b,
         };
         let mut timing = match wavelan {
-            // The interframe space is what DIFS is to others; nothing is sent after SIFS.
+            // The interframe space takes the place of DIFS; no frame is sent after SIFS.
             Some(w) => Timing {
                 slot: w.slot,
                 sifs: w.interframe_space,
@@ -589,15 +594,16 @@ impl Timing {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// What a control response (ACK, Block Ack, CTS) to a frame in `data` is sent in: the highest basic rate not above the
-    /// frame's (its non-HT reference rate), of the same kind (DSSS or OFDM); failing that, the highest such mandatory rate.
+    /// Mode of a control response (ACK, Block Ack, CTS) to a frame in `data`. It is the highest
+    /// basic rate of the same kind (DSSS or OFDM) not above the frame's non-HT reference rate. If
+    /// there is none, it is the highest such mandatory rate.
     #[inline]
     // [IEEE80211-10.6.6.5-1] [IEEE80211-10.6.6.5-2]
     pub fn response_mode(&self, data: Mode) -> Mode {
         self.response[data.reference().index()].mode
     }
-    /// What an RTS or a CTS-to-self ahead of a frame in `data` is sent in: the protection rate if protection is on and the
-    /// frame needs it, else as a response.
+    /// Mode of an RTS or a CTS-to-self ahead of a frame in `data`. It is the protection rate if
+    /// protection is on and the frame needs it, else the mode of a response.
     #[inline]
     // [IEEE80211-10.6.6-1]
     pub fn rts_mode(&self, data: Mode) -> Mode {
@@ -641,7 +647,8 @@ impl Timing {
     pub fn cts_to_self(&self, data: Mode) -> Span {
         self.ppdu(self.rts_mode(data), CTS_BYTES)
     }
-    /// What protection the frame needs: that of the configuration for OFDM, HT and VHT, none for DSSS and CCK.
+    /// Protection that the frame needs: that of the configuration for OFDM, HT and VHT, none for
+    /// DSSS and CCK.
     #[inline]
     // [IEEE80211-10.27-1]
     pub fn protection(&self, data: Mode) -> Protection {
@@ -664,19 +671,20 @@ impl Timing {
     pub fn aifs(&self, aifsn: u32) -> Span {
         self.sifs + self.slot * u64::from(aifsn)
     }
-    /// That of DCF.
+    /// The idle time before a backoff of DCF.
     #[inline]
     // [IEEE80211-10.3.2.3-2]
     pub fn difs(&self) -> Span {
         self.aifs(2)
     }
-    /// Instead of DIFS after a PPDU that was not understood; for EDCA add `aifs(aifsn)`, less `difs()`.
+    /// The idle time in place of DIFS after a PPDU that was not decoded; for EDCA add
+    /// `aifs(aifsn)`, less `difs()`.
     #[inline]
     // [IEEE80211-10.3.2.3-4]
     pub fn eifs(&self) -> Span {
         self.sifs + self.ppdu(self.lowest_basic, ACK_BYTES) + self.difs()
     }
-    /// From the end of a frame in `data` until its sender knows that no response has begun.
+    /// Time from the end of a frame in `data` until its sender knows that no response has begun.
     #[inline]
     // [IEEE80211-10.3.2.11-2]
     pub fn ack_timeout(&self, data: Mode) -> Span {
@@ -697,15 +705,16 @@ pub struct EdcaParams {
     pub aifsn: u32,
     /// Contention window of the first try, slots.
     pub cw_min: u32,
-    /// The largest, slots.
+    /// Largest contention window, slots.
     pub cw_max: u32,
     /// Longest time to hold the medium; zero: one frame exchange.
     pub txop: Span,
 }
 
-/// EDCA parameters in the order background, best effort, video, voice: for stations those of IEEE 802.11-2012 Table 8-105,
-/// for an access point those of the WMM specification (smaller CWmax for best effort, AIFSN 1 for video and voice). That
-/// is what access points of the 802.11n years announce; later editions raise the TXOP limits.
+/// EDCA parameters in the order background, best effort, video, voice: for stations those of IEEE
+/// 802.11-2012 Table 8-105, for an access point those of the WMM specification (smaller CWmax for
+/// best effort, AIFSN 1 for video and voice). Access points of the 802.11n years announce these;
+/// later editions raise the TXOP limits.
 // [IEEE80211-10.23.2.2-2]
 pub fn edca_defaults(timing: &Timing, is_ap: bool) -> [EdcaParams; 4] {
     let (cw, cw_max) = (timing.cw_min + 1, timing.cw_max);

@@ -1,9 +1,11 @@
-//! WaveLAN: the radio LAN of NCR and AT&T before IEEE 802.11, 2 Mbit/s, and what is known of its medium access.
+//! WaveLAN: the radio LAN of NCR and AT&T before IEEE 802.11, 2 Mbit/s, with the known facts of its
+//! medium access.
 //!
-//! An Ethernet controller (Intel 82586, in the PCMCIA card 82593) on a radio modem. Frames are Ethernet's; the modem puts
-//! a preamble and a network number ahead of them. Who finds the medium busy defers and waits a random number of slots, from a range
-//! that doubles each time it is busy again. There is no collision detection, no acknowledgement and no retransmission: a
-//! frame that collides or has a bit error is gone.
+//! It is an Ethernet controller (Intel 82586, in the PCMCIA card 82593) on a radio modem. Frames
+//! are Ethernet's; the modem puts a preamble and a network number ahead of them. A radio that finds
+//! the medium busy defers and waits a random number of slots. Their range doubles each time the
+//! medium is busy again. There is no collision detection, no acknowledgement and no retransmission:
+//! a frame that collides or has a bit error is gone.
 //!
 //! | what | value | source |
 //! |---|---|---|
@@ -38,7 +40,7 @@ pub const ETHERNET_HEADER_BYTES: u32 = 14;
 /// Shortest Ethernet frame, FCS included.
 pub const ETHERNET_MIN_BYTES: u32 = 64;
 
-/// What a backoff does while another radio transmits.
+/// Behaviour of a backoff while another radio transmits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
@@ -98,7 +100,7 @@ impl WavelanConfig {
     const MAX_CW: u32 = 32_767;
     const MAX_SPAN: Span = Span::from_ms(10);
 
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         for (key, span) in
             [("slot", self.slot), ("interframe_space", self.interframe_space), ("preamble", self.preamble)]

@@ -1,4 +1,5 @@
-//! Reading packets: against the writer, against `etherparse`'s builder for what the writer does not write, and any bytes at all.
+//! Reading packets: against the writer, against `etherparse`'s builder for packets that the writer
+//! does not write, and any bytes at all.
 
 use etherparse::{IpFragOffset, Ipv6FragmentHeader, PacketBuilder};
 use proptest::prelude::*;
@@ -45,7 +46,7 @@ fn thousands_of_connections_are_told_apart() {
     all.sort_unstable();
     let before = all.len();
     all.dedup();
-    // Of 4000 hashes of 32 bits one pair in 500 such sets is equal.
+    // One in 500 sets of 4000 random hashes of 32 bits has an equal pair.
     assert!(before - all.len() <= 1, "{} collisions", before - all.len());
 }
 
@@ -108,7 +109,7 @@ fn the_window_is_scaled_by_what_both_syns_said() {
         assert_eq!(window(tcp(with_ack(plain()), A, B, &[])), 1000 * expect.0, "{a:?} {b:?}");
         assert_eq!(window(tcp(with_ack(plain()), B, A, &[])), 1000 * expect.1, "{a:?} {b:?}");
         assert_eq!(window(tcp(with_ack(plain()), A, (B.0, 80), &[])), 1000, "of another connection nothing is known");
-        // The same ports again: what the connection before said does not count.
+        // The same ports again: announcements of the connection before do not count.
         assert_eq!(window(tcp(scaled(None), A, B, &[])), 1000);
         assert_eq!(window(tcp(with_ack(plain()), A, B, &[])), 1000);
     }
@@ -365,7 +366,7 @@ proptest! {
             }
             prop_assert_eq!(fields(&read(&six).packet), fields(&expected));
         }
-        // And what ECN does to it on the way is all that changes.
+        // A mark changes the ECN field alone.
         let mut marked = bytes.clone();
         patch_ecn(&mut marked, Ecn::Ce);
         let mut expected = p;

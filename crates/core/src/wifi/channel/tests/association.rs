@@ -22,7 +22,7 @@ struct Visit {
     /// By number: when and why, if it was dropped.
     fates: BTreeMap<u32, (u64, Option<DropReason>)>,
     delivered: Vec<Vec<u32>>,
-    /// What the access point has handed back and the station is not there for.
+    /// Packets that the access point has handed back while the station is not associated.
     held: Vec<PacketId>,
     handed_back: u64,
     released: u64,
@@ -145,8 +145,9 @@ impl Visit {
         self.fates.values().filter(|f| f.1 == fate).count()
     }
 
-    /// Whether the recipient had a reason to hold this frame back until it was lost. One with an earlier number, of the same
-    /// association, had been sent before and had not arrived by then.
+    /// True if the recipient had a reason to hold this frame until it was lost: an earlier frame of
+    /// the same association was missing. That frame has a lower number, was sent before, and had
+    /// not arrived by then.
     fn has_a_cause(&self, held: &FrameRecord, lost: u64) -> bool {
         let begun = *self.begun.iter().rfind(|&&at| at <= held.time.as_ns()).expect("no frames without association");
         let ends = (held.from, held.to);
@@ -339,7 +340,7 @@ fn block_ack_starts_anew() {
         let begin = v.channel.mac.frames[first..].iter().find(|f| f.kind == FrameKind::Data).unwrap();
         assert_eq!(begin.sn, 0, "round {round}");
         v.change();
-        // What is on the air comes to its end.
+        // Exchanges under way end.
         v.run_until(v.now + 20 * MS);
     }
     v.change();

@@ -1,4 +1,4 @@
-//! What a channel does that the standard, a driver's rules or a published result say it must.
+//! Behaviour of a channel that the standard, a driver's rules or a published result requires.
 
 use super::*;
 use crate::units::Probability;
@@ -229,7 +229,7 @@ fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
 fn when_every_bar_is_lost_the_recipients_timeout_remains() {
     let mut config = radio(Standard::N, mcs(7));
     config.retries = Retries { software: 1, hardware_tries: 1, frame_tries: 1, ..Retries::default() };
-    // Of 40 bytes half are lost: a BAR has 24, its answer 32, an MPDU here 78.
+    // Half of all frames of 40 bytes are lost. A BAR has 24 bytes, its answer 32, an MPDU here 78.
     let signal =
         SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(Probability::new(0.5).unwrap()), rates: None, bytes: 40 });
     let mut rig = Rig::of(vec![config.clone(), config], vec![signal], vec![], PPDUS);
@@ -279,7 +279,7 @@ fn frames_to_a_station_without_block_ack_go_one_by_one() {
     }
 }
 
-/// The window is the smaller of what both ends can keep (ADDBA response, clause 9.4.1.14).
+/// The window is the lesser of the bounds of both ends (ADDBA response, clause 9.4.1.14).
 // [IEEE80211-10.25.2-2] [IEEE80211-10.25.6.7-1]
 #[test]
 fn the_recipients_window_binds_the_originator() {
@@ -293,7 +293,7 @@ fn the_recipients_window_binds_the_originator() {
     assert_eq!(moves, 0, "an MPDU beyond the recipient's window");
 }
 
-/// RTS that nobody answers are no PPDUs with data.
+/// RTS without an answer are no PPDUs with data.
 // [IEEE80211-10.3.2.9-3]
 #[test]
 fn an_rts_in_vain_is_counted_as_such() {
@@ -307,7 +307,8 @@ fn an_rts_in_vain_is_counted_as_such() {
     rig.saturate_links(&[0, 2, 4, 6, 8], 5, SECOND);
     let sum = |f: fn(&AirStats) -> u64| (0..u32::from(n)).map(|s| f(&rig.stats(2 * s))).sum::<u64>();
     assert!(sum(|s| s.rts_unanswered) > 100);
-    // Who hears the CTS stays silent, so the data gets through; but for those who were just sending an RTS of their own.
+    // Radios that hear the CTS stay silent, so the data arrives. Radios that were sending an RTS do
+    // not hear it.
     assert!(20 * sum(|s| s.ppdus_unanswered) < sum(|s| s.ppdus));
     assert_eq!(sum(|s| s.ppdus), rig.channel.mac.ppdus.len() as u64);
 }
@@ -386,7 +387,8 @@ fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
     assert!(airtime > 4.0);
 }
 
-/// Who uploads has used airtime as well (`AIRTIME_USE_RX` of mac80211): with it counted, what comes down goes to the other first.
+/// A station that uploads has used airtime as well (`AIRTIME_USE_RX` of mac80211). If this counts,
+/// the other station gets its downloads first.
 #[test]
 fn what_a_station_sends_counts_as_its_airtime() {
     let run = |airtime_received| {
@@ -473,7 +475,7 @@ fn airtime_is_charged_as_ath9k_reports_it() {
     assert_eq!(path.deficit_ns_of(Ac::Be, receiver), 256_000 - 11 * alone as i64);
 }
 
-/// Whether a radio aggregates is a matter of what it sends.
+/// Aggregation of a radio concerns its own transmissions alone.
 #[test]
 fn an_access_point_that_does_not_aggregate_receives_a_mpdus() {
     let station = radio(Standard::N, mcs(7));
@@ -623,7 +625,7 @@ fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
     let mut left = [0, 1].map(|_| rng.random_range(0..=t.cw_min));
     let mut state = [Counts { from: difs }; 2];
     let mut next = left.map(|l| difs + u64::from(l) * t.slot.as_ns());
-    // Of an ACK: when it begins or ends, to whom, whether it is on the air.
+    // An ACK: the time of its start or end, its receiver, and true if it is on the air.
     let mut ack: Option<(u64, usize, bool)> = None;
     let (mut sent, mut won, mut now) = (0, 0, 0);
     while sent < frames {

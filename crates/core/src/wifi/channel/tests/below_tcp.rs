@@ -1,4 +1,5 @@
-//! What a radio does for TCP alone: a lower retry limit, letting go of a socket, and giving up what it takes for TCP.
+//! Functions of a radio for TCP alone: a lower retry limit, the early release of a socket's frames,
+//! and retry-out.
 
 use super::*;
 use crate::units::Probability;
@@ -14,7 +15,7 @@ fn rig(mcs: u8, rate: f64, change: impl FnOnce(&mut RadioConfig)) -> Rig {
 }
 
 impl Rig {
-    /// A packet up, and whether its host wants to know when it is gone.
+    /// Sends a packet up. `reports`: its host is told of its release.
     fn send_kind(&mut self, kind: Kind, reports: bool) {
         let mut p = Packet::new(FlowId(0), kind, 0);
         (p.size, p.len) = (self.bytes, self.bytes - 52);
@@ -38,7 +39,8 @@ impl Rig {
 
 #[test]
 fn a_lower_limit_holds_for_tcp_and_by_the_rate_alone() {
-    // MCS 0: 6.5 Mbit/s, MCS 4: 39, MCS 7: 65, all of them sent once a time. What is tried n times has n - 1 retries.
+    // MCS 0: 6.5 Mbit/s, MCS 4: 39, MCS 7: 65, each sent once whenever the driver hands it to the
+    // radio. An MPDU with n tries has n - 1 retries.
     for (mcs, kind, tcp_limit, tries) in [
         (0, Kind::Tcp, None, 31),
         (0, Kind::Tcp, Some(RetryOutConfig::default()), 3),

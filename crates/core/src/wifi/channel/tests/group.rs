@@ -3,7 +3,7 @@
 use super::*;
 use crate::wifi::phy::{ErrorRateConfig, SignalConfig};
 
-/// Stations 0 to n - 1, access point n, whose group has link 2n.
+/// Stations 0 to n - 1, and access point n with the group link 2n.
 fn rig(signals: &[SignalConfig], config: RadioConfig, hidden: Vec<(u16, u16)>) -> Rig {
     let n = signals.len() as u16;
     let mut rig = Rig::new(usize::from(n), config.clone(), SignalConfig::default(), false, 1500);
@@ -29,7 +29,7 @@ fn error_rate(rate: f64) -> SignalConfig {
 }
 
 impl Rig {
-    /// Whom each frame reached, until nothing is left to do.
+    /// Runs until there are no events. Returns the stations that each frame reached.
     fn heard(&mut self) -> Vec<(u32, u32)> {
         let mut heard = Vec::new();
         loop {
@@ -67,7 +67,8 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
     }
 }
 
-/// Nobody could answer an RTS (IEEE 802.11-2020 10.3.2.9: it precedes individually addressed frames).
+/// No receiver could answer an RTS (IEEE 802.11-2020 10.3.2.9: it precedes individually addressed
+/// frames).
 // [IEEE80211-10.3.2.9-4] [IEEE80211-10.3.6-1]
 #[test]
 fn no_rts_goes_before_it_however_long_it_is() {
@@ -98,7 +99,7 @@ fn what_does_not_arrive_is_not_repeated() {
     assert_eq!(rig.channel.stats(AirLinkId(6), Time::from_ns(rig.now)).mpdus, 2000);
 }
 
-/// Nobody hears it: the packet is lost, and counted.
+/// No station hears it: the packet is lost, and counted.
 #[test]
 fn nobody_in_reach() {
     let mut rig = rig(&[error_rate(1.0)], radio(Standard::G, FixedConfig::default()), Vec::new());

@@ -1,4 +1,4 @@
-//! When MPDUs leave the receiving radio.
+//! Times at which MPDUs leave the receiving radio.
 
 use super::*;
 use crate::wifi::phy::signal::SnrConfig;
@@ -50,13 +50,13 @@ fn mpdus_go_up_together_at_the_end_or_each_at_its_last_bit() {
     assert_eq!(each[21].0, end, "the last one ends with the PPDU");
 }
 
-/// Stations that hear each other: a collision takes the whole PPDU. Where hidden ones hit a PPDU several times, what lies between the
-/// hits is judged lost at the end of the PPDU, and not before it.
+/// Stations that hear each other: a collision takes the whole PPDU. If hidden stations hit a PPDU
+/// several times, MPDUs between the hits count as lost at the end of the PPDU, and not before it.
 #[test]
 fn the_same_mpdus_arrive_either_way() {
     let signal = SignalConfig::Snr(SnrConfig { snr_db: 19.0, shadowing: None });
     let run = |hands_up| {
-        // Who comes up sooner would be given up sooner.
+        // An MPDU that comes up sooner would be given up sooner.
         let mut config = config(hands_up);
         config.reorder_buffer.timeout = Span::MAX;
         let mut rig = Rig::new(3, config, signal.clone(), false, 1500);

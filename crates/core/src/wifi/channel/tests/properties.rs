@@ -1,4 +1,4 @@
-//! What holds whatever the radios are set to, and whatever is lost.
+//! Properties that hold for every configuration of the radios and every pattern of loss.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::wifi::transmit::mac80211::Driver;
 
 const PAYLOAD: u32 = 7;
 
-/// What happened: time, link, number, and why it was dropped.
+/// Deliveries and drops: time, link, number, and the reason of a drop.
 type Story = Vec<(u64, u32, u32, Option<DropReason>)>;
 
 /// Stations and an access point, with whatever traffic, watched closely.
@@ -25,7 +25,7 @@ struct Watch {
     sent: Vec<u32>,
     sent_bytes: Vec<u64>,
     story: Story,
-    /// Of each link and category, the last number delivered.
+    /// The last number delivered, by link and category.
     last: Vec<[Option<u32>; 4]>,
     delivered: Vec<(u64, u64)>,
     dropped: Vec<(u64, u64)>,
@@ -375,7 +375,8 @@ proptest! {
                 _ => {}
             }
         }
-        // What the remedy is not for is late only after the reorder timeout, or a window that moved on.
+        // Without retry-out a packet is late only after the reorder timeout, or after the window
+        // moved on.
         let remedy = w.channel.mac.sessions.iter().any(|s| s.recipient.as_ref().is_some_and(|r| r.stats().given_up > 0));
         let holes: u64 = w.channel.mac.sessions.iter().filter_map(|s| s.recipient.as_ref()).map(|r| r.stats().lost).sum();
         let late = w.story.iter().filter(|s| s.3 == Some(DropReason::Late)).count();

@@ -48,7 +48,7 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
 #[test]
 fn long_ampdus_fit_into_the_txop() {
     let config = mcs(0);
-    // Of these sizes, some would just fit if no answer had to.
+    // Some of these sizes would just fit if no answer had to fit with them.
     let mut tight = 0;
     for bytes in (100..400).step_by(20) {
         let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::default()], vec![], PPDUS);

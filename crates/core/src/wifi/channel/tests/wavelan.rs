@@ -97,8 +97,8 @@ fn a_frame_leaves_at_once_if_the_medium_has_been_idle_long_enough() {
     assert_eq!(rig.delivered, [vec![0], vec![], vec![0], vec![]]);
 }
 
-/// What n saturated stations send, second by second and slot by slot: sent, collided, given up, received, and the time. Written
-/// from the description of the medium access alone; times in ns.
+/// Transmissions of n saturated stations: sent, collided, given up, received, and the time. The
+/// model follows the description of the medium access alone, slot by slot; times are in ns.
 fn by_hand(n: usize, w: &WavelanConfig, sensing: u64, frames: u64) -> (u64, u64, u64, u64, u64) {
     #[derive(Clone)]
     struct Station {

@@ -50,7 +50,7 @@ impl Default for AarfConfig {
 }
 
 impl AarfConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         for (key, value) in [("up_after", self.up_after), ("grow", self.grow), ("down_after", self.down_after.into())] {
             if value == 0 {

@@ -50,7 +50,7 @@ impl Default for ArfConfig {
 }
 
 impl ArfConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         if self.up_after == 0 {
             return Err("`up_after` = 0: must be at least 1".into());

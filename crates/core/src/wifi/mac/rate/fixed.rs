@@ -47,7 +47,7 @@ impl Default for FixedConfig {
 }
 
 impl FixedConfig {
-    /// Whether its values go together; if not, what would.
+    /// Checks that the values go together. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         if self.tries == 0 {
             return Err("`tries` = 0: must be from 1 to 255".into());
@@ -118,7 +118,7 @@ impl RateRules for FixedConfig {
     }
 }
 
-/// What there is to choose from, in the terms of the wrong choice.
+/// Modes to choose from, written with the key that was used: rates, or MCS.
 fn inventory(modes: &[Mode], by_rate: bool, standard: Standard) -> String {
     let mut words: Vec<String> = Vec::new();
     let widest = modes.iter().map(|m| m.width()).max();

@@ -53,7 +53,7 @@ const STEPS_PER_DB: f32 = 4.0;
 const STEPS: usize = 60 * 4 + 1;
 
 impl IdealConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         super::check_reference_packet(self.reference_packet)?;
         if self.max_mpdus == 0 {

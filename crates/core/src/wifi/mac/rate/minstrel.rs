@@ -88,7 +88,7 @@ impl Default for MinstrelConfig {
 }
 
 impl MinstrelConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         super::check_learning(self.update_interval, self.ewma_old_weight, [self.cw_min, self.cw_max], self.max_retry)?;
         super::check_sample_columns(self.sample_columns)?;
@@ -159,7 +159,7 @@ impl RateRules for MinstrelConfig {
 #[derive(Debug, Clone)]
 pub struct Minstrel {
     table: RateTable,
-    /// By index of the mode: what a stage may hold, and the throughput without and with errors.
+    /// By index of the mode: the most tries of a stage, and the throughput without and with errors.
     tries: Vec<u8>,
     error_free_bps: Vec<u64>,
     throughput_bps: Vec<u64>,
@@ -167,7 +167,7 @@ pub struct Minstrel {
     /// The columns of the sample table one after the other.
     samples: Vec<u16>,
     next_sample: usize,
-    /// Share of frames that look around, and what has accrued of one, in 1/65536.
+    /// Share of frames that look around, and the part of one that has accrued, in 1/65536.
     look_around: u32,
     credit: u32,
     multi_rate_retry: bool,

@@ -6,15 +6,18 @@
 //! The modes form groups of equal streams, channel width and guard interval. The parameter `sampling` says which kernels'
 //! rules hold:
 //!
-//! - `targeted`, the default: Linux 6.12, decision for decision. Success per MPDU goes through a low pass of the second
-//!   order every `update_interval`. Throughput is `probability / (overhead / A-MPDU length + duration)` of a packet. The
-//!   probability counts as at most 0.9 there, and below 0.1 as nothing. A mode never tried is taken to be as good as the
-//!   faster ones of its group. The series is the best three, then the fastest mode above 0.75 with fewer streams than
-//!   the best, if there is one. Each stage has two tries, and as many more as fit `max_segment`. All stages but the first
-//!   are protected by RTS and CTS, so that a collision costs little from the second stage on. If three quarters of more
-//!   than 30 MPDUs of the best or second mode are lost, the next group takes its place at once. Every `sample_interval`
-//!   one MPDU may test a mode in place of the first stage. Of six samples three take the next faster mode of a group and two
-//!   a random faster one. The sixth takes a mode between the slowest and the fastest of the series.
+//! - `targeted`, the default: Linux 6.12, decision for decision. Success per MPDU goes through a
+//!   low pass of the second order every `update_interval`. Throughput is
+//!   `probability / (overhead / A-MPDU length + duration)` of a packet. The probability counts as
+//!   at most 0.9 there, and below 0.1 as nothing. A mode never tried is taken to be as good as the
+//!   faster ones of its group. The series is the best three, then the fastest mode above 0.75 with
+//!   fewer streams than the best, if there is one. Each stage has two tries, and as many more as
+//!   fit `max_segment`. All stages but the first are protected by RTS and CTS, so that a collision
+//!   costs little from the second stage on. If three quarters of more than 30 MPDUs of the best or
+//!   second mode are lost, the next group takes its place at once. Every `sample_interval` one MPDU
+//!   may test a mode in place of the first stage. Three of six samples take the next faster mode of
+//!   a group, two take a random faster one. The sixth takes a mode between the slowest and the
+//!   fastest of the series.
 //! - `table`: the main rules of Linux 3.10 to 5.11, such as the stations of 2014. The average keeps three quarters of the
 //!   old, and the series is the best two and the most reliable. A sample stands in the first place. It is due `sample_wait`
 //!   and twice the mean A-MPDU length of MPDUs after the one before. The groups take turns, each going through a shuffled
@@ -27,14 +30,16 @@
 //!
 //! Valid: for 802.11n and ac, with or without A-MPDUs. It cannot tell collisions from a weak signal.
 //!
-//! Deviations: `targeted` is held against the kernel's own code (docs/validation.md). It does not count time in ticks, with
-//! which an interval of Linux lasts 52 ms at 250 Hz. Each link has a table of random numbers of its own. CCK and OFDM rates
-//! are no fall-back, as with hardware that does not say it has them towards HT stations. The series has four stages, as
-//! Linux has it since 6.0 with hardware such as ath9k's. From 5.12 on it had three. ath9k asks for 10 tries in `max_retry`.
-//! `table` follows public descriptions and parameters. Its airtime includes DIFS and the mean first backoff. An A-MPDU is
-//! not taken to be longer than `max_airtime`. Of modes without any measured throughput the slowest ranks first. Samples
-//! that fit no rule are not made up for. Nothing is downgraded between evaluations. The numbers behind `table` (16, 16,
-//! 20, 2) and `reliable` are to be varied.
+//! Deviations: `targeted` is held against the kernel's own code (docs/validation.md). It does not
+//! count time in ticks, with which an interval of Linux lasts 52 ms at 250 Hz. Each link has a
+//! table of random numbers of its own. CCK and OFDM rates are no fall-back, as with hardware that
+//! does not say it has them towards HT stations. The series has four stages, as Linux has it since
+//! 6.0 with hardware such as ath9k's. From 5.12 on it had three. ath9k asks for 10 tries in
+//! `max_retry`. `table` follows public descriptions and parameters. Its airtime includes DIFS and
+//! the mean first backoff. An A-MPDU is not taken to be longer than `max_airtime`. Among modes
+//! without measured throughput the slowest ranks first. Samples that fit no rule are not made up
+//! for. Nothing is downgraded between evaluations. The numbers behind `table` (16, 16, 20, 2) and
+//! `reliable` are to be varied.
 
 mod table;
 mod targeted;
@@ -53,7 +58,7 @@ use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, PhyConfig};
 
-/// What samples test.
+/// Choice of the modes that samples test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
@@ -68,7 +73,7 @@ pub enum Sampling {
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "MinstrelHtConfig")]
 pub struct MinstrelHtConfig {
-    /// What samples test.
+    /// Choice of the modes that samples test.
     pub sampling: Sampling,
     /// Time between two evaluations. Above zero. 50 ms: Linux (`update_interval`, until 2019 half of 100 ms), ns-3.
     pub update_interval: Span,
@@ -136,7 +141,7 @@ impl Default for MinstrelHtConfig {
 }
 
 impl MinstrelHtConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         super::check_learning(self.update_interval, self.ewma_old_weight, [self.cw_min, self.cw_max], self.max_retry)?;
         super::check_sample_columns(self.sample_columns)?;

@@ -1,7 +1,8 @@
-//! Rate control: which modes a frame is tried in, and how often in each.
+//! Rate control: the modes in which a frame is tried, and the tries in each.
 //!
-//! A policy answers with a multi-rate retry series before a frame or an A-MPDU is sent and learns afterwards what became of
-//! it. It never sees the channel; only [`Ideal`] is told the signal-to-noise ratio.
+//! A policy answers with a multi-rate retry series before a frame or an A-MPDU is sent and learns
+//! its outcome afterwards. It never sees the channel; only [`Ideal`] is told the signal-to-noise
+//! ratio.
 
 mod statistics;
 mod steps;
@@ -38,7 +39,7 @@ pub struct RateSeries {
 }
 
 impl RateSeries {
-    /// What the hardware of the time takes (ath9k: four entries per descriptor).
+    /// Most stages that hardware takes (ath9k: four entries per descriptor).
     pub const MAX_STAGES: usize = 4;
 
     /// A series of one stage; no tries count as one.
@@ -75,7 +76,7 @@ impl RateSeries {
     pub fn stages(&self) -> &[Stage] {
         &self.stages[..usize::from(self.len)]
     }
-    /// The stage that the first try is of.
+    /// The stage of the first try.
     #[inline]
     pub fn first(&self) -> Stage {
         self.stages[0]
@@ -104,7 +105,7 @@ impl RateSeries {
     }
 }
 
-/// What became of a frame or an A-MPDU.
+/// Outcome of a frame or an A-MPDU.
 #[derive(Debug, Clone, Copy)]
 pub struct TxStatus<'a> {
     /// The series it was sent with.
@@ -119,16 +120,16 @@ pub struct TxStatus<'a> {
     pub is_ampdu: bool,
 }
 
-/// What a policy may know about where it stands.
+/// Facts about its station and link that a policy may use.
 #[derive(Debug, Clone)]
 pub struct RateContext {
-    /// What it may choose from ([`PhyConfig::modes`]): at least one.
+    /// Modes that it may choose from ([`PhyConfig::modes`]): at least one.
     pub modes: Vec<Mode>,
     /// Durations at the sender.
     pub timing: Arc<Timing>,
-    /// What the policy may draw from.
+    /// Random numbers for the policy.
     pub stream: Stream,
-    /// What an MPDU's chances are by SNR, for a policy that reads the SNR.
+    /// Success probability of an MPDU by SNR, for a policy that reads the SNR.
     pub errors: ErrorModel,
 }
 
@@ -151,19 +152,19 @@ pub trait RateControl {
     fn best(&self) -> Mode;
 }
 
-/// What the parameters tell before a link is built.
+/// Properties of the parameters that are known before a link is built.
 pub trait RateRules {
-    /// Which PHYs it is for, in words; `None`: every PHY of 802.11.
+    /// PHYs that it is for, in words; `None`: every PHY of 802.11.
     fn only_for(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether it is for this PHY, whatever its parameters.
+    /// True if the policy is for this PHY, whatever its parameters.
     fn is_for(&self, phy: &PhyConfig) -> bool {
         phy.standard != Standard::Wavelan
     }
 
-    /// Whether its values are valid, alone and with this PHY; if not, what is wrong and what would fit.
+    /// Checks the values, alone and with this PHY. The error names the fault and what is accepted.
     fn check_with(&self, phy: &PhyConfig) -> Result<(), String>;
 }
 
@@ -184,7 +185,8 @@ policies! {
 }
 
 impl RateConfig {
-    /// Whether its values are valid and a station with this PHY can use it; if not, what is wrong and what would fit.
+    /// Checks the values, and that a station with this PHY can use the policy. The error names the
+    /// fault and what is accepted.
     pub fn check(&self, phy: &PhyConfig) -> Result<(), String> {
         if self.is_for(phy) {
             return self.check_with(phy);
@@ -205,7 +207,8 @@ impl RateConfig {
         }
     }
 
-    /// What Linux would use: `minstrel_ht` for 802.11n and ac, `minstrel` for the others; WaveLAN has one rate.
+    /// The choice of Linux: `minstrel_ht` for 802.11n and ac, `minstrel` for the others; WaveLAN
+    /// has one rate.
     pub fn default_for(phy: &PhyConfig) -> RateConfig {
         if phy.standard == Standard::Wavelan {
             RateConfig::Fixed(FixedConfig::default())
@@ -226,7 +229,7 @@ fn full_name(standard: Standard) -> String {
     if standard == Standard::Wavelan { "WaveLAN".into() } else { format!("802.11{}", standard.name()) }
 }
 
-/// Refuses what is no MSDU (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).
+/// Refuses a size that is no MSDU's (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).
 fn check_reference_packet(size: Bytes) -> Result<(), String> {
     if (1..=2304).contains(&size.get()) {
         Ok(())
@@ -235,7 +238,7 @@ fn check_reference_packet(size: Bytes) -> Result<(), String> {
     }
 }
 
-/// Refuses what no Minstrel can work with.
+/// Refuses values that no Minstrel can use.
 fn check_learning(interval: Span, old_weight: Probability, cw: [u32; 2], max_retry: u8) -> Result<(), String> {
     let [cw_min, cw_max] = cw;
     if interval.is_zero() {
@@ -277,7 +280,7 @@ fn probability(p: f64) -> Probability {
     Probability::new(p).unwrap_or_default()
 }
 
-/// The index of the fastest mode; of several as fast, the first.
+/// The index of the fastest mode; the first if several are as fast.
 fn fastest(modes: &[Mode]) -> usize {
     let mut best = 0;
     for (i, mode) in modes.iter().enumerate() {

@@ -49,7 +49,7 @@ impl Default for OnoeConfig {
 }
 
 impl OnoeConfig {
-    /// Whether its values are valid; if not, what would be.
+    /// Checks the values. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         if self.interval.is_zero() {
             return Err("`interval` = 0ns: must be above zero, such as \"1s\"".into());

@@ -1,5 +1,5 @@
-//! What both Minstrels measure: success probabilities by mode, airtimes, throughput estimates. Integers, as in a kernel:
-//! probabilities in 1/65536, throughput in bit/s.
+//! Measurements of both Minstrels: success probabilities by mode, airtimes, throughput estimates.
+//! They are integers, as in a kernel: probabilities in 1/65536, throughput in bit/s.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl RateTable {
         RateTable { modes: modes.to_vec(), stats: vec![RateStats::default(); modes.len()], position }
     }
 
-    /// Counts what a status says. A mode that is not in the table is passed over.
+    /// Counts the MPDUs of a status. A mode that is not in the table is passed over.
     pub(super) fn record(&mut self, status: &TxStatus<'_>) {
         let mpdus = u32::from(status.mpdus);
         let mut last = None;
@@ -94,7 +94,7 @@ impl RateTable {
     }
 }
 
-/// How airtime is estimated.
+/// Parameters of the estimate of airtime.
 #[derive(Debug, Clone)]
 pub(super) struct Airtime {
     pub timing: Arc<Timing>,
@@ -135,10 +135,11 @@ impl Airtime {
     }
 }
 
-/// The modes that a chain is made of: indices into the table.
+/// Modes from which a series is built: indices into the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ranking {
-    /// The best throughput first. Of equal ones (none measured) the slower first: what is most likely to get through.
+    /// Modes by throughput, the best first. Among equal ones (none measured) the slower comes
+    /// first, since its frames are more likely to arrive.
     pub by_throughput: [u16; Ranking::KEPT],
     /// The highest probability; among those that are reliable, the highest throughput.
     pub max_prob: u16,
@@ -310,7 +311,7 @@ mod tests {
         assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (31, 11)]);
         table.record(&status([0, 0, 0, 0], 1, 1));
         assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (31, 11)]);
-        // What got through in a mode that is not in the table is no success of another.
+        // MPDUs that arrived in a mode outside the table are no success of another mode.
         table.record(&status([1, 0, 0, 1], 10, 10));
         assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (41, 11)]);
     }

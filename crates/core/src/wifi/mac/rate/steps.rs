@@ -1,9 +1,10 @@
-//! Modes in a row, one step at a time: what ARF and AARF share. They differ in how long they wait before they go up.
+//! Modes in a row, one step at a time: the common part of ARF and AARF. The two differ in the time
+//! that they wait before they go up.
 
 use super::{RateContext, RateSeries, Stage, TxStatus};
 use crate::wifi::phy::Mode;
 
-/// A place among the modes, and what was seen there.
+/// A place among the modes, and counters of the frames there.
 #[derive(Debug, Clone)]
 pub(super) struct Steps {
     /// By rate.
@@ -18,7 +19,7 @@ pub(super) struct Steps {
     is_new: bool,
 }
 
-/// It went down, by so many steps.
+/// A change to a slower mode, by `steps`.
 pub(super) struct Fall {
     pub steps: usize,
     /// The first frame of a mode that was new had failed.

@@ -1,4 +1,5 @@
-//! What every registered rate control must do, by name; and the rig that drives one over a scripted channel.
+//! Requirements on every registered rate control, by name; and the rig that drives one over a
+//! scripted channel.
 
 use std::sync::LazyLock;
 
@@ -561,7 +562,8 @@ fn samples_keep_to_their_share() {
             sender.forget();
             sender.run_until(ms(60_000), &mut works);
             if sampling == "targeted" {
-                // Of the six aims three find the next faster mode, if it was not tested since the last evaluation.
+                // Three of the six aims find the next faster mode, if it was not tested since the
+                // last evaluation.
                 let samples = 1_000..=57_000 / 20;
                 assert!(samples.contains(&sender.samples), "{} not in {samples:?}", sender.samples);
                 continue;
@@ -626,9 +628,10 @@ fn over_a_fading_channel(config: &RateConfig, phy: &PhyConfig, snr_db: f64) -> (
     (sender.goodput_mbps(), sender.error_rate(), rate_sum / tries)
 }
 
-/// The study's Figure 5 has mean error rates between 0.05 and 0.2 wherever the station is. On this channel Minstrel-HT loses
-/// 0.23, 0.15, 0.12, 0.10, 0.03 of its MPDUs at 10, 15, 20, 25, 30 dB. No bound is set on that: the study's channel is not
-/// known. What must hold: `ideal` is the bound, and Minstrel-HT gets more than half of it.
+/// The study's Figure 5 has mean error rates between 0.05 and 0.2 wherever the station is. On this
+/// channel Minstrel-HT loses 0.23, 0.15, 0.12, 0.10, 0.03 of its MPDUs at 10, 15, 20, 25, 30 dB. No
+/// bound is set on that: the study's channel is not known. The test requires that `ideal` is the
+/// bound, and that Minstrel-HT gets more than half of it.
 #[test]
 fn minstrel_ht_comes_near_the_ideal_over_a_fading_channel() {
     let phy = PhyConfig { streams: 2, width_mhz: 40, short_guard_interval: true, ..phy(Standard::N) };

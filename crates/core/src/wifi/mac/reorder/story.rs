@@ -1,7 +1,8 @@
-//! A bulk upload through a station's queue, a lossy line of A-MPDUs and the reorder buffer: does each way to choose the index
-//! keep the queue short, and what does it cost?
+//! A bulk upload through a station's queue, a lossy line of A-MPDUs and the reorder buffer. The
+//! tests show if each policy for the index keeps the queue short, and at which cost.
 //!
-//! Not the 802.11 of the simulator: no contention, ACKs are carried by magic, and the rate is what the test says.
+//! The model is not the simulator's 802.11: it has no contention, its ACKs take no airtime, and the
+//! test sets the rate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ struct Upload {
     waits_ns: Vec<u64>,
 }
 
-/// Of the last two thirds.
+/// Results over the last two thirds of the run.
 #[derive(Debug)]
 struct Outcome {
     mean_wait_ms: f64,
@@ -72,7 +73,7 @@ impl Upload {
         self.queue.extend(out.packets.drain(..).map(|p| (p, self.now)));
     }
 
-    /// What happens up to `until` apart from transmissions.
+    /// Handles the events up to `until` other than transmissions.
     fn run_timers(&mut self, until: Time) {
         let mut out = Outputs::default();
         loop {
@@ -119,7 +120,8 @@ impl Upload {
         self.acknowledge(&mut out);
     }
 
-    /// One A-MPDU of what is unacknowledged and as much new as the window and 4 ms let in.
+    /// Sends an A-MPDU of all unacknowledged MPDUs, and new ones as far as the window and 4 ms
+    /// admit.
     fn transmit(&mut self) {
         let most = (self.rate.bytes_in(Span::from_ms(4)).get() / 1540).clamp(1, 32) as usize;
         while self.pending.len() < most
@@ -195,7 +197,8 @@ fn at_low_rates_the_table_shortens_the_queue() {
     assert_eq!((stepped.stats.given_up, stepped.mbps), (0, without.mbps));
 }
 
-/// What the table cannot know: how often MPDUs fail. The delay stays near its target at every rate and error rate.
+/// The delay stays near its target at every rate and error rate. The table of `stepped` cannot know
+/// how often MPDUs fail.
 #[test]
 fn by_delay_the_queue_is_as_long_as_asked_at_any_rate() {
     for (mbps, corrupt) in [(2, 0.02), (6, 0.005), (6, 0.2), (24, 0.02), (80, 0.1), (130, 0.02)] {

@@ -30,7 +30,7 @@ impl Rig {
     fn new(config: ReorderConfig, start: u64) -> Rig {
         Rig { buffer: ReorderBuffer::new(&config, sn(start)), up: Vec::new(), refused: Vec::new() }
     }
-    /// What went up because the MPDUs `numbers` arrived at `ms`.
+    /// MPDUs that went up because `numbers` arrived at `ms`.
     fn arrive(&mut self, ms: u64, numbers: &[u64]) -> Vec<u64> {
         for &n in numbers {
             self.buffer.on_mpdu(at(ms), sn(n), n, &mut self.up, &mut self.refused);
@@ -148,7 +148,7 @@ fn held_mpdus_are_released_after_the_timeout() {
     assert_eq!(rig.expire(109), NONE);
     assert_eq!(rig.expire(110), [2, 3], "6 is held for 70 ms only");
     assert_eq!(rig.buffer.deadline(), at(140));
-    // What had counted as lost is refused; what had not goes up.
+    // MPDUs that had counted as lost are refused; the others go up.
     assert_eq!((rig.arrive(120, &[0, 1]), &rig.refused[..]), (vec![], &[0, 1][..]));
     assert_eq!(rig.arrive(130, &[4]), [4]);
     assert_eq!(rig.expire(140), [6, 7]);

@@ -15,7 +15,8 @@
 //! connection came up since `v` went down. By Little's law they are the queue that it went through. Waiting is counted
 //! from no earlier than the end of the station's last silence of an `interval`, which ends the state of dropping too.
 //!
-//! Siblings: `stepped` takes a low MAC rate for a long queue, and `fixed` looks at nothing.
+//! Siblings: `stepped` takes a low MAC rate as a sign of a long queue, and `fixed` measures
+//! nothing.
 //!
 //! Valid: for connections with timestamps (the others neither steer nor are spared) and delayed ACKs well below
 //! `target`.
@@ -160,18 +161,19 @@ pub struct Delay {
     index: u32,
     backlog: u32,
     flows: Vec<Flow>,
-    /// When anything was last heard from the station.
+    /// Time of the last reception from the station.
     heard_at: Option<Time>,
-    /// When its last silence of an interval ended.
+    /// End of its last silence of an interval.
     busy_since: Time,
     /// The latest measurement.
     delay: Option<Span>,
-    /// When the delay will have been above target for an interval; [`Time::NEVER`] while it is below.
+    /// Time at which the delay has been above target for an interval; [`Time::NEVER`] while it is
+    /// below.
     first_above: Time,
     dropping: bool,
-    /// While dropping: nothing more is given up before.
+    /// While dropping: time of the next give-up at the earliest.
     drop_next: Time,
-    /// Given up in this state of dropping, on top of what was remembered from the one before.
+    /// MPDUs given up in this state of dropping, added to the count remembered from the one before.
     count: u32,
     /// `count` when this state began.
     last_count: u32,
@@ -255,14 +257,16 @@ impl RetryOut for Delay {
         if self.dropping {
             self.count = self.count.saturating_add(1);
         } else {
-            // As RFC 8289 section 5.5: soon after the last state of dropping, go on from the rate that had brought the delay down.
+            // As RFC 8289 section 5.5: soon after the last state of dropping the pace starts from
+            // the one that brought the delay down.
             let learned = self.count - self.last_count;
             let recent = now.since(self.drop_next) < self.law.interval.saturating_mul(16);
             self.count = if learned > 1 && recent { learned } else { 1 };
             self.last_count = self.count;
             self.dropping = true;
         }
-        // From now and not from when it was allowed: errors choose the instant, and a burst of losses tells TCP no more than one.
+        // The next time counts from now, not from the time allowed: errors choose the instant, and
+        // TCP takes a burst of losses as one.
         self.drop_next = self.law.control_law(now, self.count);
     }
 
@@ -279,8 +283,9 @@ mod tests {
         Time::from_ns(t * 1_000_000)
     }
 
-    /// A station that sends a segment every `every` ms of what it was told `queue` ms before, from `from` to `until` ms. An ACK goes
-    /// down every 5 ms, with a clock of 1 ms that starts at `clock`. Something may be given up every ms: returns when it was.
+    /// A station that sends a segment every `every` ms, from `from` to `until` ms, which echoes the
+    /// timestamp of `queue` ms before. An ACK goes down every 5 ms, with a clock of 1 ms that
+    /// starts at `clock`. An MPDU may be given up every ms; `run` returns the times.
     struct Station {
         policy: Delay,
         clock: u32,

@@ -1,15 +1,16 @@
-//! By what the remedy tells that a corrupt MPDU carries a TCP segment.
+//! Evidence by which retry-out takes a corrupt MPDU for one with a TCP segment.
 //!
-//! In an open network the driver reads the IP header of what arrived corrupt, as the study `ap-retry-out` does (section 3.2). In
-//! an encrypted one it cannot: CCMP and GCMP decrypt an MPDU only whole, after its check (IEEE 802.11-2020 12.5.3.4 and 12.5.5.4).
-//! What remains is its length, which the A-MPDU delimiter states with a check of its own, and what came before it of the
-//! same sender and TID. All but `payload` use nothing else. A wrong guess loses a packet that should have been spared, or spares
-//! one that should have been lost.
+//! In an open network the driver reads the IP header of a corrupt MPDU, as the study `ap-retry-out`
+//! does (section 3.2). In an encrypted one it cannot: CCMP and GCMP decrypt an MPDU only whole,
+//! after its check (IEEE 802.11-2020 12.5.3.4 and 12.5.5.4). The driver still knows its length,
+//! which the A-MPDU delimiter states with a check of its own. It also knows the earlier MPDUs of
+//! the same sender and TID. All variants but `payload` use these two alone. A wrong guess loses a
+//! packet that should have been spared, or spares one that should have been lost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// By what the remedy tells that a corrupt MPDU carries a TCP segment.
+/// Evidence by which retry-out takes a corrupt MPDU for one with a TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TcpKnownBy {
@@ -23,12 +24,13 @@ pub enum TcpKnownBy {
     LastGood,
     /// All of the latest 64 MPDUs that arrived correct carry TCP: a Block Ack window without anything else.
     AllTcp,
-    /// Of the latest 64 MPDUs that arrived correct, those of the same length all carry TCP, and there is one.
+    /// At least one of the latest 64 MPDUs that arrived correct has the same length, and all with
+    /// that length carry TCP.
     SameLength,
 }
 
 impl TcpKnownBy {
-    /// What one session knows, at the beginning: nothing.
+    /// Knowledge of one session at its beginning: no MPDUs.
     pub fn build(self) -> TcpKnowledge {
         let recent = if self == TcpKnownBy::LastGood { 16 } else { 64 };
         let size = if self.needs_good() { recent } else { 0 };
@@ -53,13 +55,13 @@ struct Good {
     is_tcp: bool,
 }
 
-/// What is known of one sender and TID. Memory: the latest 64 MPDUs.
+/// Knowledge about one sender and TID: at most the latest 64 MPDUs that arrived correct.
 #[derive(Debug, Clone)]
 pub struct TcpKnowledge {
     by: TcpKnownBy,
-    /// A ring of the latest; empty if they do not matter.
+    /// A ring of the latest MPDUs; empty if the variant does not use them.
     good: Box<[Good]>,
-    /// How many of them there are, and where the next goes.
+    /// Number of entries, and the place of the next.
     known: usize,
     next: usize,
 }
@@ -75,7 +77,8 @@ impl TcpKnowledge {
         }
     }
 
-    /// Whether a corrupt MPDU with a packet of `bytes` counts as TCP; `shows_tcp`: what its payload would show.
+    /// True if a corrupt MPDU with a packet of `bytes` counts as TCP. `shows_tcp`: its payload is
+    /// TCP.
     pub fn is_tcp(&self, shows_tcp: bool, bytes: u16) -> bool {
         // Until the ring is full, its first entries are those that are known.
         let good = &self.good[..self.known];
@@ -96,7 +99,7 @@ impl TcpKnowledge {
 mod tests {
     use super::*;
 
-    /// What a session knows after these MPDUs: how many, of which size, TCP or not.
+    /// Knowledge of a session after these MPDUs: count, size, and true for TCP.
     fn after(by: TcpKnownBy, good: &[(usize, u16, bool)]) -> TcpKnowledge {
         let mut knowledge = by.build();
         for &(count, bytes, is_tcp) in good {

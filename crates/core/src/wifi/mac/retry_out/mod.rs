@@ -1,5 +1,6 @@
-//! How many retries the recipient waits for before it treats an MPDU that keeps arriving corrupt as lost: the access point's
-//! remedy against upload bufferbloat. One file per way to choose that number, the **retry-out index**.
+//! Retry-out: the recipient treats an MPDU that keeps arriving corrupt as lost after a number of
+//! retries. The access point acts so against upload bufferbloat. Each file is one policy for that
+//! number, the **retry-out index**.
 
 mod known_by;
 
@@ -13,15 +14,17 @@ use crate::units::{DataRate, Span, Time};
 ///
 /// Any call may be left out by an owner that has nothing to report.
 pub trait RetryOut {
-    /// An A-MPDU, or an MPDU sent alone, was heard from the sender at `rate` (its MAC data rate), corrupt or not. Once for each.
+    /// An A-MPDU, or an MPDU sent alone, was heard from the sender at `rate` (its MAC data rate),
+    /// corrupt or not. The owner reports each once.
     fn on_ampdu(&mut self, _now: Time, _rate: DataRate) {}
 
-    /// A packet of TCP connection `flow` that carries the timestamp `ts_val` went down to the sender. Best reported when its
-    /// transmission is over, so that waiting in the access point is not taken for waiting in the station.
+    /// A packet of TCP connection `flow` that carries the timestamp `ts_val` went down to the
+    /// sender. The owner should report it at the end of its transmission. Otherwise a wait in the
+    /// access point counts as one in the station.
     fn on_down(&mut self, _now: Time, _flow: u32, _ts_val: u32) {}
 
-    /// A TCP segment with payload of `flow`, echoing `ts_ecr`, arrived correctly. Reported when it arrives, not when it is
-    /// back in order.
+    /// A TCP segment with payload of `flow`, echoing `ts_ecr`, arrived correctly. The owner reports
+    /// it when it arrives, not when it is back in order.
     fn on_up(&mut self, _now: Time, _flow: u32, _ts_ecr: u32) {}
 
     /// Estimated retries at which an MPDU with a TCP segment is given up; 0: at its first corrupt copy. `None`: none is.
@@ -41,15 +44,15 @@ pub trait RetryOut {
     }
 }
 
-/// Refuses an index that gives up at the first corrupt copy or never would.
+/// Refuses an index that gives up at the first corrupt copy, or never.
 fn check_index(key: &str, index: u32) -> Result<(), String> {
     within(key, index, 1..=255, "estimated retries")
 }
 
 policies! {
-    /// One of the registered ways to choose the index.
+    /// One of the registered policies for the index.
     AnyRetryOut: RetryOut,
-    /// How the retry-out index is chosen, with its parameters.
+    /// Policy for the retry-out index, with its parameters.
     RetryOutConfig("a way to choose the retry-out index"), built with () {
         stepped => Stepped / SteppedConfig,
         fixed => Fixed / FixedConfig,

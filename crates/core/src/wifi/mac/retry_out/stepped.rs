@@ -95,7 +95,7 @@ pub struct Stepped {
     /// (bound in bit/s, index), by rising bound.
     steps: Box<[(f64, u32)]>,
     average_bps: Option<f64>,
-    /// What follows from `average_bps`.
+    /// The index that follows from `average_bps`.
     index: Option<u32>,
 }
 

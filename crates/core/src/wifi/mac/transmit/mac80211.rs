@@ -1,28 +1,33 @@
-//! mac80211: FQ-CoDel for each station and access category, and stations served by airtime. How much lies below these queues
-//! is the driver's affair.
+//! mac80211: FQ-CoDel for each station and access category, and stations served by airtime. The
+//! driver decides how many frames lie below these queues.
 //!
 //! Source: Høiland-Jørgensen et al., *Ending the Anomaly*, USENIX ATC 2017; Linux, read in 6.12. Airtime fairness was ath9k's own
 //! from 4.11 on (commit 63fefa050477) and is mac80211's since 5.1 (Add airtime accounting and scheduling to TXQs). Stations in turn:
 //! net/mac80211/tx.c, `ieee80211_next_txq`. Airtime: net/mac80211/sta_info.c, `ieee80211_sta_register_airtime`. The bound on
 //! frames below by their airtime, AQL, is of 5.5.
 //!
-//! **Turns.** Each station has a deficit of airtime. Who has used more than its share is passed over, and gets a quantum each time.
-//! A station for which nothing waits any more gets it, too, for 100 ms. Who has some left stays first.
+//! **Turns.** Each station has a deficit of airtime. A station that has used more than its share is
+//! passed over, and gets a quantum each time. A station without packets gets it, too, for 100 ms. A
+//! station with airtime left stays first.
 //!
-//! **Who is active.** Airtime counts for 100 ms from when a station came onto the list with packets. It had none before, or a turn left
-//! some (net/mac80211/tx.c, `__ieee80211_schedule_txq`, `ieee80211_txq_set_active`). What comes while it waits does not count. So less than
-//! all airtime is charged where turns come more seldom than every 100 ms.
+//! **Who is active.** Airtime counts for 100 ms from when a station came onto the list with
+//! packets. It had none before, or a turn left some (net/mac80211/tx.c, `__ieee80211_schedule_txq`,
+//! `ieee80211_txq_set_active`). Packets that come while it waits do not extend the 100 ms. So some
+//! airtime is not charged where turns are more than 100 ms apart.
 //!
-//! **Airtime** is charged when the driver reports it. ath9k reports a PPDU when its hardware is done with it
-//! (drivers/net/wireless/ath/ath9k/xmit.c, `ath_tx_count_airtime`). It reports the duration of the PPDU times its tries, without what
-//! surrounds it. Of what it receives it reports each MPDU as if it came in a PPDU of its own, preamble included (recv.c,
+//! **Airtime** is charged when the driver reports it. ath9k reports a PPDU when its hardware is
+//! done with it (drivers/net/wireless/ath/ath9k/xmit.c, `ath_tx_count_airtime`). It reports the
+//! duration of the PPDU times its tries, without gaps, backoffs and responses. It reports each
+//! received MPDU as if it came in a PPDU of its own, preamble included (recv.c,
 //! `ath_rx_count_airtime`).
 //!
-//! **The driver** takes frames in one of two ways, `driver`. ath9k leaves them in these queues until it forms an A-MPDU (xmit.c,
-//! `ath_txq_schedule`). So A-MPDUs are as long as these queues allow. Rate control is asked for each frame that leaves them
-//! (net/mac80211/tx.c, `ieee80211_tx_dequeue`). One that tests a rate goes alone, after what was taken before it. Others take frames
-//! ahead, as far as AQL lets them, and their chip forms A-MPDUs of what it has (drivers/net/wireless/mediatek/mt76/tx.c,
-//! `mt76_txq_schedule_list`). The driver also decides how a station hands up what it receives: ath9k one by one, mt76 merged by GRO.
+//! **The driver** takes frames in one of two ways, `driver`. ath9k leaves them in these queues
+//! until it forms an A-MPDU (xmit.c, `ath_txq_schedule`). So A-MPDUs are as long as these queues
+//! allow. Rate control is asked for each frame that leaves them (net/mac80211/tx.c,
+//! `ieee80211_tx_dequeue`). A frame that tests a rate goes alone, after the frames taken before it.
+//! Other drivers take frames ahead, as far as AQL lets them, and their chip forms A-MPDUs of these
+//! (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`). The driver also decides how
+//! a station hands packets up: ath9k one by one, mt76 merged by GRO.
 //!
 //! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each takes.
 //!
@@ -90,10 +95,12 @@ pub struct Mac80211Config {
     pub aql_high: Span,
     /// Pending airtime of the whole radio above which `aql_low` holds.
     pub aql_threshold: Span,
-    /// Frames per access category that the driver or chip takes ahead. Without AQL this is what bounds it. `ath9k` takes none.
+    /// Frames per access category that the driver or chip takes ahead. Without AQL this is the only
+    /// bound. `ath9k` takes none.
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
-    /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection, 8 ms.
+    /// Pacing shift `n` that the radio sets for TCP small queues. A connection may have the data of
+    /// 1 s / 2^n at its pacing rate waiting below it. Default: 7, about 8 ms.
     #[schemars(range(max = 30))]
     pub tsq_pacing_shift: u32,
 }
@@ -204,11 +211,12 @@ struct Txq {
     /// `None`: it is closed and has been emptied.
     queue: Option<Box<FqCodel>>,
     is_listed: bool,
-    /// What it may use before it is passed over, ns.
+    /// Airtime that it may use before it is passed over, ns.
     deficit_ns: i64,
-    /// When it last came onto the list with packets; 100 ms later (`ieee80211_sta_keep_active`, HZ / 10) it is of no account.
+    /// When it last came onto the list with packets; 100 ms later (`ieee80211_sta_keep_active`, HZ
+    /// / 10) it is not active.
     active: Time,
-    /// That before the turn under way, which holds if the turn leaves nothing.
+    /// Value of `active` before the turn under way; it is restored if the turn leaves no packets.
     active_before: Time,
     /// It was in the order when turns were last looked at.
     is_in_order: bool,
@@ -227,7 +235,8 @@ impl Txq {
     fn has_packets(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| queue.len_packets() > 0)
     }
-    /// It is passed over so often; not oftener than until it has something left.
+    /// Adds a quantum for each of `rounds` in which it is passed over, at most until its deficit is
+    /// not negative.
     fn fill_up(&mut self, rounds: i64, quantum: Span) {
         let quantum = signed64(quantum.as_ns());
         if self.deficit_ns < 0 {
@@ -248,7 +257,7 @@ impl Mac80211 {
     pub(in crate::wifi) fn pending_of(&self, ac: Ac, receiver: Receiver) -> Span {
         self.categories[ac.index()].txqs[receiver.index()].pending
     }
-    /// What a receiver may use before it is passed over, ns.
+    /// Airtime that a receiver may use before it is passed over, ns.
     #[cfg(test)]
     pub(in crate::wifi) fn deficit_ns_of(&self, ac: Ac, receiver: Receiver) -> i64 {
         self.categories[ac.index()].txqs[receiver.index()].deficit_ns
@@ -300,7 +309,7 @@ impl TransmitPath for Mac80211 {
         }
     }
 
-    /// Of the stations in turn, the first whose pending airtime is within its bound.
+    /// Takes a packet of the first station in turn whose pending airtime is within its bound.
     fn dequeue(
         &mut self,
         now: Time,
@@ -466,7 +475,7 @@ mod tests {
         }
     }
 
-    /// Some stations, and what is left to each of its airtime, us.
+    /// Some stations, each with the airtime that it has left, us.
     fn stations(left_us: &[i64]) -> (Mac80211, Vec<Receiver>) {
         let rate = DataRate::from_mbps(100);
         let context = TransmitContext { rate, streams: [1, 2, 3, 4].map(Stream::of_test) };
@@ -524,7 +533,7 @@ mod tests {
         let (mut pool, mut drops) = (Pool::default(), Drops::default());
         let at = |ms| Time::ZERO + Span::from_ms(ms);
         for ms in [10, 60] {
-            // What comes while it waits does not prolong it.
+            // The second packet comes while the station waits, and does not extend the time.
             let id = pool.insert(Packet::new(FlowId(0), Kind::Udp, 0));
             path.enqueue(at(ms), Ac::Be, all[0], id, &mut pool, &mut drops);
         }

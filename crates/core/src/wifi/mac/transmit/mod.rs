@@ -1,5 +1,5 @@
-//! The queues between a host and its radio: where packets wait before the driver has them, and whose frames it sends
-//! next. One file per way to do it.
+//! The queues between a host and its radio, and the choice of the station that the driver serves
+//! next. Each file is one variant.
 
 use crate::packet::{Held, PacketId, Pool};
 use crate::policy::policies;
@@ -10,7 +10,7 @@ use crate::units::{DataRate, Span, Time};
 use crate::wifi::phy::PhyConfig;
 use crate::wifi::trace::Ac;
 
-/// What the queues of a radio may know about it.
+/// Facts about a radio that its queues may use.
 #[derive(Debug, Clone)]
 pub struct TransmitContext {
     /// Rate of its fastest mode.
@@ -31,43 +31,45 @@ impl Receiver {
     }
 }
 
-/// Who is served next.
+/// The receiver that is served next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// Its place in the order.
     pub at: usize,
-    /// What becomes of the order.
+    /// Change of the order after the turn.
     pub then: Then,
 }
 
-/// What becomes of the order of those with something to send.
+/// Change of the order of receivers with packets after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Who is served goes to the end.
+    /// The receiver that is served goes to the end.
     ItGoesBehind,
-    /// Those before it have had their share and go to the end; who is served stays first.
+    /// Receivers before it have had their share and go to the end; the one that is served stays
+    /// first.
     ThoseBeforeGoBehind,
 }
 
-/// Those with something to send, in order.
+/// Receivers with packets to send, in order.
 pub trait Order {
-    /// How many there are.
+    /// Number of receivers.
     fn count(&self) -> usize;
-    /// Who is at this place.
+    /// The receiver at this place.
     fn receiver(&self, at: usize) -> Receiver;
-    /// Whether it may send now, by its Block Ack window.
+    /// True if its Block Ack window lets the radio send to it now.
     fn can_send(&self, at: usize) -> bool;
 }
 
 /// The queues of one radio, all four access categories.
 ///
-/// The owner opens a [`Receiver`] before its first packet, moves packets to the driver with `dequeue` as long as the driver has
-/// room, and tells what became of them.
+/// The owner opens a [`Receiver`] before its first packet, and moves packets to the driver with
+/// `dequeue` as long as that has room. It reports the outcome of each packet.
 pub trait TransmitPath {
     /// Packets for another receiver will come. `context`: a queue of its own may be built from it.
     fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver;
 
-    /// No more packets will come for it. What waits is taken out with [`TransmitPath::take_back`].
+    /// No more packets will come for it. Packets that wait are taken out with
+    /// [`TransmitPath::take_back`].
     fn close(&mut self, _ac: Ac, _receiver: Receiver) {}
 
     /// Packets that wait, and their bytes at the IP layer.
@@ -86,8 +88,8 @@ pub trait TransmitPath {
         drops: &mut Drops,
     ) -> Option<(PacketId, Span)>;
 
-    /// Whether the driver takes packets only when it forms a PPDU of them ([`TransmitPath::fetch`]), and none ahead. Then nothing is
-    /// periodic either.
+    /// True if the driver takes packets only when it forms a PPDU ([`TransmitPath::fetch`]), and
+    /// none ahead. There is no periodic work then.
     fn is_pulled(&self) -> bool {
         false
     }
@@ -104,17 +106,18 @@ pub trait TransmitPath {
         None
     }
 
-    /// Whether something waits that could be fetched for this receiver.
+    /// True if a packet for this receiver waits and can be fetched.
     fn waits(&self, _ac: Ac, _receiver: Receiver) -> bool {
         false
     }
 
-    /// Whether who has something to send again, after a time without, goes before the others.
+    /// True if a receiver that gets packets after a time without any goes before the others.
     fn comes_first(&self) -> bool {
         false
     }
 
-    /// A packet out of what waits for a receiver that is closed; `None`: no more. Queues for all receivers are not searched.
+    /// Takes out a packet that waits for a closed receiver; `None`: there are no more. Queues for
+    /// all receivers are not searched.
     fn take_back(
         &mut self,
         _now: Time,
@@ -126,26 +129,27 @@ pub trait TransmitPath {
         None
     }
 
-    /// A packet out of what waits in a queue for all receivers; `None`: no more.
+    /// Takes out a packet that waits in a queue for all receivers; `None`: there are no more.
     fn take_any(&mut self, _now: Time, _ac: Ac, _pool: &mut Pool, _drops: &mut Drops) -> Option<PacketId> {
         None
     }
 
-    /// The driver has let go of a frame for which `airtime` was booked.
+    /// The driver has released a frame for which `airtime` was booked.
     fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
-    /// The radio is done with a PPDU to the receiver, whose tries have taken so long.
+    /// The radio is done with a PPDU to the receiver. `airtime`: duration of all its tries.
     fn on_sent(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
-    /// Whether `on_received` is to be called.
+    /// True if the owner must call `on_received`.
     fn counts_received(&self) -> bool {
         false
     }
 
-    /// The radio has received MPDUs from the receiver, which would take so long each in a PPDU of its own.
+    /// The radio has received MPDUs from this station. `airtime`: their duration if each came in a
+    /// PPDU of its own.
     fn on_received(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
-    /// Of those with something to send, who is next. `None`: nobody may send.
+    /// Chooses the next receiver of those with packets. `None`: no receiver may be served.
     fn turn(&mut self, _now: Time, _ac: Ac, order: &dyn Order) -> Option<Turn> {
         let at = (0..order.count()).find(|&at| order.can_send(at))?;
         Some(Turn { at, then: Then::ItGoesBehind })
@@ -156,31 +160,32 @@ pub trait TransmitPath {
         Time::NEVER
     }
 
-    /// It is due.
+    /// Does the periodic work, which is due.
     fn on_deadline(&mut self, _now: Time, _ac: Ac) {}
 }
 
-/// What the parameters tell before the queues are built.
+/// Properties of the parameters that are known before the queues are built.
 pub trait TransmitRules {
     /// Frames per access category that the driver takes.
     fn driver_frames(&self) -> u32;
 
-    /// Whether the driver lets go of a frame's socket when it takes the frame.
+    /// True if the driver releases a frame from its socket when it takes the frame.
     fn orphans(&self) -> bool {
         false
     }
 
-    /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection.
+    /// Pacing shift `n` that the radio sets for TCP small queues. A connection may have the data of
+    /// 1 s / 2^n at its pacing rate waiting below it.
     fn tsq_pacing_shift(&self) -> Option<u32> {
         None
     }
 
-    /// How the driver hands up what it receives; `None`: the parameters do not tell.
+    /// Receive offload of the driver; `None`: the parameters do not decide it.
     fn receive_offload(&self) -> Option<ReceiveOffloadConfig> {
         None
     }
 
-    /// Whether they go together with the PHY; if not, what would fit.
+    /// Checks that the parameters go together with the PHY. The error names what is accepted.
     fn check_phy(&self, _phy: &PhyConfig) -> Result<(), String> {
         Ok(())
     }

@@ -31,9 +31,10 @@ pub struct QdiscConfig {
     /// Frames per access category that the driver takes from it. ath9k: 123 (`ATH_MAX_QDEPTH`).
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
-    /// Whether the driver lets go of a frame's socket when it takes the frame (`skb_orphan`). What it holds then does not count for
-    /// TCP small queues. ath9k does not: mac80211 lets go in `ieee80211_tx_status`, after the transmission
-    /// (net/mac80211/status.c, Linux 3.13).
+    /// True if the driver releases a frame from its socket when it takes the frame (`skb_orphan`).
+    /// Frames in the driver do not count for TCP small queues then. ath9k does not: mac80211
+    /// releases them in `ieee80211_tx_status`, after the transmission (net/mac80211/status.c, Linux
+    /// 3.13).
     pub orphans: bool,
 }
 

@@ -3,8 +3,9 @@
 //! The window grows with each transmission that stays without answer and with each collision inside the radio; it starts again at
 //! its least after an answer, and after as many failures in a row as the retry limit (IEEE 802.11-2020 10.3.3, 10.23.2.2).
 //!
-//! [`Rule`] has what differs for radios of WaveLAN: nothing tells them of a failure, so their range grows when they find the
-//! medium busy again, and after an exchange a backoff is drawn only if another frame waits.
+//! [`Rule`] selects other rules for radios of WaveLAN: nothing tells them of a failure, so their
+//! range grows when they find the medium busy again. After an exchange they draw a backoff only if
+//! another frame waits.
 
 use rand::RngExt;
 
@@ -14,22 +15,23 @@ use crate::rng::Rng;
 use crate::units::{Span, Time};
 use crate::wifi::phy::{EdcaParams, WavelanConfig};
 
-/// How backoffs come about and what becomes of them.
+/// Rules by which backoffs are drawn, run and stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// IEEE 802.11.
     Dot11,
-    /// WaveLAN: the backoff runs on while others send; over in the middle of a transmission, the medium was found busy.
+    /// WaveLAN: the backoff runs on while others send. If it ends during a transmission, the medium
+    /// was found busy.
     Resense,
     /// WaveLAN: the backoff stands still while others send.
     Freeze,
 }
 
-/// What categories of radios have in common.
+/// Parameters that categories of several radios share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) aifs: Span,
-    /// From when a missing answer was noticed to the first slot.
+    /// Time from the notice of a missing answer to the first slot.
     pub(super) after_hold: Span,
     pub(super) slot: Span,
     /// Slots counted besides those that ended idle: 1 under EDCA.
@@ -38,14 +40,16 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// The first slot, with the medium idle since then and a missing answer noticed at `hold`.
+    /// Start of the first slot, with the medium idle since `idle_since` and a missing answer
+    /// noticed at `hold`.
     #[inline]
     pub(super) fn start_after(&self, idle_since: Time, hold: Time) -> Time {
         (idle_since + self.aifs).max(hold + self.after_hold)
     }
 }
 
-/// The contention window of one access category of one radio, and what else changes with an exchange only.
+/// The contention window of one access category of one radio, and other state that changes with
+/// exchanges only.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     pub(super) cw: u32,

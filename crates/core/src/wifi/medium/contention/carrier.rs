@@ -9,14 +9,14 @@ pub(super) struct Carrier {
     pub(super) sensed: u16,
     /// Since the medium became busy there was one transmission only, and not its own.
     pub(super) clean: bool,
-    /// It was sending when what it senses began.
+    /// It was sending when the transmission that it senses began.
     pub(super) deaf: bool,
-    /// Takes part in an exchange, as originator or with a response to send.
+    /// It takes part in an exchange, as originator or with a response to send.
     pub(super) engaged: bool,
     pub(super) idle_since: Time,
     /// Virtual carrier sense: busy until then.
     pub(super) nav: Time,
-    /// Added to AIFS after what could not be decoded: EIFS - DIFS, or nothing.
+    /// Time added to AIFS after a transmission that could not be decoded: EIFS - DIFS, or zero.
     pub(super) extra: Span,
     /// No backoff slot begins before this: when a missing response was noticed.
     pub(super) hold: Time,
@@ -24,7 +24,8 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    /// Of a radio that has sensed nothing yet. `eifs_extra`: EIFS - DIFS if it keeps EIFS.
+    /// The medium as a radio senses it that has sensed nothing yet. `eifs_extra`: EIFS - DIFS if it
+    /// keeps EIFS.
     pub(super) fn new(eifs_extra: Span) -> Carrier {
         Carrier {
             sensed: 0,
@@ -66,8 +67,8 @@ impl Carrier {
         }
         true
     }
-    /// Whether a radio that senses this will do all that one would that senses `other`. Both are idle since the same instant, which is now;
-    /// how they came to be is forgotten with the next transmission.
+    /// True if a radio that senses this acts as one that senses `other`. Both must be idle since
+    /// the same instant, which is now; the next transmission ends the effect of earlier ones.
     pub(super) fn is_as(&self, other: &Carrier) -> bool {
         let now = other.idle_since;
         let same_nav = self.nav == other.nav || self.nav.max(other.nav) <= now;

@@ -1,5 +1,6 @@
-//! Backoffs that run down in step. Radios that sense the same count the same slots, so of many of one kind only the first has to be
-//! looked at: each stands in a queue by the number of its slot, counted from the beginning, and what a transmission stops is one count.
+//! Backoffs that run down in step. Radios that sense the same count the same slots, so only the
+//! first of many of one kind has to be examined. Each backoff is in a queue by the number of its
+//! slot, counted from the start of the run. A transmission stops one counter for all.
 
 use super::backoff::Counted;
 use super::set::bits;
@@ -8,19 +9,19 @@ use crate::convert::{low16, saturate32};
 use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
 
-/// Those backoffs of one kind that run down in step.
+/// Backoffs of one kind that run down in step.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// Slots counted before `begin`.
     pub(super) counted: u64,
-    /// When the first slot begins that is not counted; [`NEVER`]: the medium is busy.
+    /// Start of the first slot that is not counted; [`NEVER`]: the medium is busy.
     pub(super) begin: Time,
     slot: Span,
     /// It has had a backoff.
     is_in_use: bool,
     /// Backoffs that go by this count, without a frame or with one.
     pub(super) members: u32,
-    /// Those with a frame, as slot and radio, the first to leave last.
+    /// Backoffs with a frame, as slot and radio; the first to leave is at the end.
     waiting: Vec<u64>,
 }
 
@@ -32,25 +33,25 @@ fn key(slot: u64, radio: RadioId) -> u64 {
 }
 
 impl Queue {
-    /// An empty one, with slots of that length.
+    /// An empty queue, with slots of that length.
     pub(super) fn new(slot: Span) -> Queue {
         Queue { counted: 0, begin: NEVER, slot, is_in_use: false, members: 0, waiting: Vec::new() }
     }
-    /// When a backoff is over that ends with this slot, if the medium stays idle.
+    /// End of a backoff that ends with this slot, if the medium stays idle.
     #[inline]
     pub(super) fn end_of(&self, slot: u64) -> Time {
         if self.begin == NEVER { NEVER } else { self.begin + self.slot * (slot - self.counted) }
     }
-    /// A frame of a radio may leave in that slot.
+    /// Puts in a frame of a radio that may leave in that slot.
     pub(super) fn put(&mut self, slot: u64, radio: RadioId) {
         let key = key(slot, radio);
         let at = self.waiting.partition_point(|&other| other > key);
         self.waiting.insert(at, key);
     }
-    /// It is put in no longer.
+    /// Takes a frame out of the queue.
     pub(super) fn remove(&mut self, slot: u64, radio: RadioId) {
         let key = key(slot, radio);
-        // Mostly it is the one that leaves.
+        // Mostly the frame is the next one.
         if self.waiting.last() == Some(&key) {
             self.waiting.pop();
             return;
@@ -59,7 +60,7 @@ impl Queue {
         debug_assert_eq!(self.waiting.get(at), Some(&key));
         self.waiting.remove(at);
     }
-    /// Whose frame may leave first, and in which slot; ties to the lower number.
+    /// Slot and radio of the frame that may leave first; ties go to the lower number.
     #[inline]
     pub(super) fn first(&self) -> Option<(u64, RadioId)> {
         let key = *self.waiting.last()?;
@@ -68,7 +69,7 @@ impl Queue {
 }
 
 impl Contention {
-    /// When the first frame in the queues may leave, and whose it is; ties to the lower number.
+    /// Time and radio of the first frame in the queues that may leave; ties go to the lower number.
     pub(super) fn first_queued(&self) -> (Time, RadioId) {
         let mut first = (NEVER, RadioId(0));
         if self.queues_start == NEVER {
@@ -83,8 +84,8 @@ impl Contention {
         first
     }
 
-    /// The backoffs of a radio that senses what is shared go into the queues, if each of them would end there when it does. One that
-    /// stands would.
+    /// Puts the backoffs of a radio that shares the common view into the queues, if each of them
+    /// ends there at the same time. A stopped backoff always does.
     pub(super) fn put_in(&mut self, r: usize) {
         for ac in bits(self.pending[r]) {
             let a = &self.access[r][ac];
@@ -109,7 +110,7 @@ impl Contention {
             a.ready_at = NEVER;
             if a.has_frame {
                 queue.put(slot, RadioId::at(r));
-                // What has to be looked for anyway is found then.
+                // If `next` is out of date, the search for it covers this frame anyway.
                 self.next = self.next.min((queue.end_of(slot), RadioId::at(r)));
             }
         }
@@ -117,7 +118,8 @@ impl Contention {
         self.loose.remove(r);
     }
 
-    /// The backoffs of a radio are looked at one by one again, if they were in the queues.
+    /// Takes the backoffs of a radio out of the queues, if they are there; each has an instant
+    /// again.
     #[inline]
     pub(super) fn take_out(&mut self, r: usize) {
         if self.is_queued[r] {
@@ -148,7 +150,8 @@ impl Contention {
         self.set_ready(r, ready);
     }
 
-    /// What is shared becomes busy. Who is due before it can sense the transmission goes on.
+    /// The medium becomes busy in the common view. A frame that is due before its radio can sense
+    /// the transmission is sent nevertheless.
     pub(super) fn stop_shared(&mut self, now: Time, counted: &mut Counted) {
         if self.queues_start == NEVER && self.loose.is_empty() {
             return;
@@ -181,7 +184,7 @@ impl Contention {
         self.is_stale = true;
     }
 
-    /// What is shared is idle.
+    /// The medium becomes idle in the common view.
     pub(super) fn start_shared(&mut self) {
         let shared = self.shared;
         self.queues_start = (shared.idle_since + shared.extra).max(shared.nav);

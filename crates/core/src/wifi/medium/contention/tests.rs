@@ -32,7 +32,7 @@ fn timing() -> Timing {
     PhyConfig::of(Standard::N).timing()
 }
 
-/// Radio `r` has a frame, and so many slots left.
+/// Gives radio `r` a frame and a backoff.
 fn waits(c: &mut Contention, r: usize, backoff: u32) {
     c.access[r][BE].backoff = backoff;
     c.access[r][BE].has_frame = true;
@@ -99,7 +99,7 @@ fn a_frame_that_finds_only_the_nav_set_draws_a_backoff() {
 
 const NOBODY: RadioId = RadioId(u16::MAX);
 
-/// What is left of a backoff of 5 when another radio begins so long after AIFS.
+/// Slots left of a backoff of 5 when another radio begins `after_aifs_ns` after AIFS.
 fn left(has_qos: bool, after_aifs_ns: u64) -> u64 {
     let mut c = scene(3, has_qos, true, 15, &[]);
     let aifs = timing().aifs(if has_qos { 3 } else { 2 }).as_ns();
@@ -220,7 +220,7 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false, NEVER);
     transmits(&mut c, 3, 160_000, 50_000, 0, true);
     assert_eq!(waiting(&mut c, 210_000), aifs);
-    // Errors in what was for others are not noticed; in what was for it they are.
+    // A radio notices errors in frames for itself, but not in frames for others.
     for (receiver, wait) in [(3, aifs), (2, extra + aifs)] {
         let mut c = scene(4, true, true, 0, &[]);
         transmits(&mut c, 0, 0, 100_000, receiver, false);
@@ -356,7 +356,7 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
     }
 }
 
-/// What a radio sends next, its answer behind SIFS; another frame comes in between.
+/// Runs the next exchange: data, and its answer after SIFS; another radio gets a frame in between.
 fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: RadioId, more: bool) -> u64 {
     let at = Time::from_ns;
     let (_, from) = c.next();

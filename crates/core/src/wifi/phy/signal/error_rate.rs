@@ -86,7 +86,7 @@ impl ErrorRateConfig {
         Ok(())
     }
 
-    /// Whether `rates` names modes that the PHY has.
+    /// Checks that `rates` names modes of the PHY only.
     fn check_modes(&self, phy: &PhyConfig) -> Result<(), String> {
         match &self.rates {
             None => Ok(()),
@@ -168,7 +168,8 @@ fn known_modes(phy: &PhyConfig) -> Vec<Mode> {
     modes
 }
 
-/// Whether `key` names the mode: as its name or the beginning of it up to a space, or as its rate unless HT or VHT.
+/// True if `key` names the mode: by its name, the beginning of that up to a space, or its rate
+/// unless HT or VHT.
 fn is_named(mode: Mode, key: &str) -> bool {
     let begins = mode.name().strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     if mode.is_ht_or_later() { begins && !key.is_empty() } else { key.parse::<DataRate>() == Ok(mode.rate()) }

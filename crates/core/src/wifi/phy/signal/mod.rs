@@ -1,11 +1,12 @@
-//! What decides whether frames between two devices arrive: nothing at all, a given error rate, or an SNR over time.
+//! Signals between two devices, which decide if frames arrive: without loss, by a given error rate,
+//! or by an SNR over time.
 //!
 //! A [`Signal`] stands for one pair of devices and serves both directions (a radio channel is reciprocal). Ask it for the
 //! [`Quality`] at the start of each PPDU, then for the fate of the MPDUs in it. Each kind of signal is a file here and a
 //! line of the registry.
 //!
-//! An SNR is that of the whole signal power over the noise in 20 MHz; what width and streams make of it is the affair of
-//! [`super::errors`].
+//! An SNR is the whole signal power over the noise in 20 MHz; [`super::errors`] accounts for width
+//! and streams.
 
 mod shadowing;
 
@@ -25,7 +26,7 @@ use crate::policy::policies;
 use crate::rng::Stream;
 use crate::units::Time;
 
-/// What a signal may know about where it stands.
+/// Facts about its pair of devices that a signal may use.
 #[derive(Debug, Clone)]
 pub struct SignalContext {
     /// The PHY of the station, whose band and modes hold for both directions.
@@ -34,9 +35,10 @@ pub struct SignalContext {
     pub stream: Stream,
 }
 
-/// What decides how good the link between two devices is, in both directions.
+/// Quality of the link between two devices, in both directions.
 pub trait SignalSource {
-    /// The quality at `now`. Times are best asked for in order: at an earlier one than the last, what is random stays as it was.
+    /// The quality at `now`. Callers should ask for times in order. At an earlier time than the
+    /// last, the random parts keep their latest values.
     fn quality(&mut self, now: Time) -> Quality;
 
     /// Error events per bit in a mode, where the quality is [`Quality::ErrorRate`].
@@ -44,10 +46,12 @@ pub trait SignalSource {
         0.0
     }
 
-    /// From now on the devices are that far apart. Signals that do not follow from a distance do not care.
+    /// Sets the distance of the devices from now on. Signals that do not follow from a distance
+    /// ignore it.
     fn set_distance_m(&mut self, _distance_m: f64) {}
 
-    /// From now on the distance is that of `motion` at each look. Signals that do not follow from a distance do not care.
+    /// Sets the distance to that of `motion` at each look. Signals that do not follow from a
+    /// distance ignore it.
     fn follow(&mut self, _motion: Motion) {}
 
     /// Noise of a receiver in 20 MHz, dBm. Default: thermal noise and a noise figure of 7 dB, -94 dBm.
@@ -56,18 +60,19 @@ pub trait SignalSource {
     }
 }
 
-/// What the parameters of a signal tell before it is built.
+/// Properties of a signal's parameters that are known before it is built.
 pub trait SignalRules {
-    /// Whether they go together with the PHY; if not, the key and what would fit. (Values were checked when they were read.)
+    /// Checks that the parameters go together with the PHY. The error names the key and what is
+    /// accepted. (Values were checked when they were read.)
     fn check_phy(&self, _phy: &PhyConfig) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether its quality is an SNR. A receiver then has a power, which roaming by power needs.
+    /// True if its quality is an SNR. The receiver then has a power, which roaming by power needs.
     fn has_snr(&self) -> bool;
 
-    /// What it makes of the distance between the devices. A signal that follows from it has a key `distance_m`, which positions and
-    /// walks of a scenario stand for.
+    /// Use of the distance between the devices. A signal that follows from the distance has a key
+    /// `distance_m`, for which positions and walks of a scenario stand.
     fn distance(&self) -> Distance {
         Distance::Unused
     }
@@ -78,21 +83,21 @@ pub trait SignalRules {
     }
 }
 
-/// What a signal makes of the distance between the devices.
+/// Use that a signal makes of the distance between the devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distance {
-    /// It does not follow from it.
+    /// The signal does not follow from the distance.
     Unused,
-    /// It follows from it, and somebody must say how far it is.
+    /// The signal follows from the distance, which must be given elsewhere.
     Needed,
-    /// It follows from it; this far, m.
+    /// The signal follows from the distance, which is this, m.
     Given(f64),
 }
 
 policies! {
     /// One of the registered signals.
     AnySignal: SignalSource,
-    /// What decides the SNR or the error rate between two devices: a name, or a table with `kind`.
+    /// Model of the SNR or the error rate between two devices: a name, or a table with `kind`.
     SignalConfig("a signal", by "kind"): SignalRules, built with SignalContext {
         perfect => Perfect / PerfectConfig,
         error_rate => ErrorRate / ErrorRateConfig,
@@ -109,34 +114,34 @@ impl Default for SignalConfig {
     }
 }
 
-/// What an SNR may be, dB.
+/// Accepted values of an SNR, dB.
 const SNR_DB: RangeInclusive<f64> = -50.0..=150.0;
 
-/// Thermal noise at 290 K in 20 MHz, and the receiver's own.
+/// Thermal noise at 290 K in 20 MHz and that of the receiver, dBm.
 fn noise_dbm(noise_figure_db: f64) -> f64 {
     -174.0 + 10.0 * libm::log10(20e6) + noise_figure_db
 }
 
-/// How good the link is at an instant, as far as it does not depend on the mode.
+/// Quality of the link at an instant, without effects of the mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quality {
     /// Nothing is lost.
     Perfect,
-    /// By the mode's given error rate, whenever.
+    /// The mode's given error rate holds at any time.
     ErrorRate,
-    /// Error events per bit, in whatever mode.
+    /// Error events per bit, the same in each mode.
     BitErrors(f32),
     /// SNR in 20 MHz.
     SnrDb(f32),
 }
 
 impl Quality {
-    /// Of an SNR in 20 MHz.
+    /// The quality of an SNR in 20 MHz.
     #[inline]
     pub fn of_snr_db(snr_db: f64) -> Quality {
         Quality::SnrDb(single(snr_db))
     }
-    /// Whether nothing is lost.
+    /// True if nothing is lost.
     #[inline]
     pub fn is_perfect(self) -> bool {
         matches!(self, Quality::Perfect)
@@ -164,12 +169,13 @@ impl Signal {
         Signal { source, errors: errors.clone() }
     }
 
-    /// Moves the devices: from now on they are `distance_m` apart. Signals that do not follow from a distance do not care.
+    /// Moves the devices: from now on they are `distance_m` apart. Signals that do not follow from
+    /// a distance ignore it.
     pub fn set_distance_m(&mut self, distance_m: f64) {
         self.source.set_distance_m(distance_m);
     }
 
-    /// One of the devices moves. Signals that do not follow from a distance do not care.
+    /// One of the devices moves. Signals that do not follow from a distance ignore it.
     pub fn follow(&mut self, motion: Motion) {
         self.source.follow(motion);
     }
@@ -186,7 +192,7 @@ impl Signal {
         self.source.quality(now)
     }
 
-    /// Error events per bit: what all success probabilities come from.
+    /// Error events per bit, from which all success probabilities follow.
     #[inline]
     fn event_rate(&self, quality: Quality, mode: Mode) -> f64 {
         match quality {

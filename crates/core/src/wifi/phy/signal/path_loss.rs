@@ -125,7 +125,7 @@ impl SignalRules for PathLossConfig {
 enum Mean {
     /// SNR in dB.
     Fixed(f64),
-    /// That of the distance at each look.
+    /// The SNR follows from the distance at each look.
     Moving(Box<Motion>),
 }
 

@@ -1,4 +1,5 @@
-//! Minstrel-HT of Linux 2.6.35 to 5.11 in its main rules: samples by a shuffled table, slow modes seldom.
+//! Minstrel-HT of Linux 2.6.35 to 5.11 in its main rules: samples by a shuffled table, slow modes
+//! rarely.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::wifi::phy::{Mode, timing};
 /// Modes of equal streams, width and guard interval.
 #[derive(Debug, Clone)]
 struct Group {
-    /// The columns of the sample table one after the other, and where it stands.
+    /// The columns of the sample table one after the other, and the place in them.
     samples: Vec<u16>,
     next: usize,
 }
@@ -30,7 +31,7 @@ pub struct ByTable {
     error_free_bps: Vec<u64>,
     throughput_bps: Vec<u64>,
     ranking: Ranking,
-    /// For what is no sample, and what it has behind the first stage.
+    /// The series of frames that are no samples, and its stages behind the first.
     chain: RateSeries,
     fall_back: [Stage; 2],
     old_weight: u32,
@@ -128,7 +129,7 @@ impl ByTable {
         self.evaluate();
     }
 
-    /// Throughputs, the series and the allowance of samples out of what is known.
+    /// Computes throughputs, the series and the allowance of samples from the counters.
     fn evaluate(&mut self) {
         let packet = saturate32(self.config.reference_packet.get());
         let mpdu = timing::mpdu_bytes(packet, true);
@@ -143,8 +144,8 @@ impl ByTable {
                 (mpdu, u64::from(packet))
             };
             let exchange = self.airtime.exchange(mode, psdu, is_ampdu);
-            // At least two tries; two of what hardly works (`minstrel_ht_set_rate` of 3.10 to 5.11). Those of the fall-back are
-            // protected.
+            // A stage has at least two tries, and two in a mode that hardly works
+            // (`minstrel_ht_set_rate` of 3.10 to 5.11). Tries of the fall-back are protected.
             let rts = self.airtime.timing.rts(mode) + self.airtime.timing.cts(mode) + self.airtime.timing.sifs * 2;
             let fit = |time: Span| {
                 let is_poor = self.table.stats[i].probability < ONE / 5;
@@ -171,7 +172,7 @@ impl ByTable {
         i == best || i == second || i == self.ranking.max_prob
     }
 
-    /// The mode to test now, if the one whose turn it is deserves it.
+    /// The mode to test now, if the next one in turn is worth a test.
     fn sample(&mut self) -> Option<u16> {
         let group = &mut self.groups[self.next_group];
         let sample = group.samples[group.next];

@@ -15,21 +15,22 @@ const ONE: u32 = 1 << 12;
 const RELIABLE: u32 = ONE * 75 / 100;
 const GOOD: u32 = ONE * 95 / 100;
 const POOR: u32 = ONE * 20 / 100;
-/// What a PPDU costs beside its data, in us: an empty frame and an acknowledgement of ten bytes at 6 Mbit/s, each with its
-/// SIFS (`minstrel_ht_update_caps`, `ieee80211_frame_duration` in `util.c`); and twice the latter for RTS and CTS.
+/// Airtime of a PPDU beside its data, us. It is an empty frame and an acknowledgement of ten bytes
+/// at 6 Mbit/s, each with its SIFS (`minstrel_ht_update_caps`, `ieee80211_frame_duration` in
+/// `util.c`). RTS and CTS take twice the time of the acknowledgement.
 const OVERHEAD_US: u32 = 48 + 60;
 const PROTECTION_US: u32 = 2 * 60;
-/// Of `minstrel_calc_retransmit`, whatever the PHY.
+/// Slot in `minstrel_calc_retransmit`, the same for every PHY.
 const SLOT_US: u32 = 9;
 /// MPDUs that a duration is averaged over (`AVG_AMPDU_SIZE`).
 const DURATION_MPDUS: u32 = 16;
-/// Rates of a group (`MCS_GROUP_RATES`), and of a list of samples (`MINSTREL_SAMPLE_RATES`).
+/// Rates in a group (`MCS_GROUP_RATES`), and in a list of samples (`MINSTREL_SAMPLE_RATES`).
 pub(super) const GROUP_RATES: usize = 10;
 const SAMPLES: usize = 5;
 /// No rate.
 const NONE: u16 = u16::MAX;
 
-/// What a sample tests (`enum minstrel_sample_type`).
+/// Kind of mode that a sample tests (`enum minstrel_sample_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aim {
     /// The next faster mode of a group.
@@ -51,11 +52,12 @@ pub(super) struct Rate {
     pub place: u8,
     /// Mean duration of an MPDU's data. In 32 bits, as the kernel has it: they all fit a few cache lines.
     duration_ns: u32,
-    /// MPDUs sent and acknowledged since the last evaluation, and whether any was ever sent before it.
+    /// MPDUs sent and acknowledged since the last evaluation; `was_tried`: true if any was sent
+    /// before it.
     attempts: u32,
     successes: u32,
     was_tried: bool,
-    /// Smoothed, and what it was an evaluation before.
+    /// Smoothed success probability, and its value one evaluation earlier.
     pub probability: u32,
     before: u32,
 }
@@ -68,12 +70,12 @@ struct Group {
     streams: u8,
     by_throughput: [u16; 4],
     most_reliable: u16,
-    /// Where it stands in the table of samples.
+    /// Its place in the table of samples.
     column: usize,
     line: usize,
 }
 
-/// Rates waiting to be tested, and the group that the last one was of.
+/// Rates that wait for a test, and the group of the last one.
 #[derive(Debug, Clone)]
 struct Samples {
     rates: [u16; SAMPLES],
@@ -87,7 +89,7 @@ pub struct Targeted {
     sample_interval: Span,
     floor: u32,
     cap: u32,
-    /// Of 128.
+    /// Weight of the old value, in 1/128.
     old_weight: i64,
     cw_min: u32,
     cw_max: u32,
@@ -100,7 +102,7 @@ pub struct Targeted {
     columns: Vec<[u8; GROUP_RATES]>,
     by_throughput: [u16; 4],
     pub(super) most_reliable: u16,
-    /// As a driver takes it, one stage to a rate; and what is sent.
+    /// The stages as a driver takes them, one for each rate; and the series that is sent.
     pub(super) stages: [Stage; 4],
     chain: RateSeries,
     /// Frames and A-MPDUs since the last evaluation, and the MPDUs in them.
@@ -243,7 +245,7 @@ impl Targeted {
     fn duration(&self, i: u16) -> Span {
         Span::from_ns(u64::from(self.rate(i).duration_ns))
     }
-    /// Of the mean A-MPDU, whole.
+    /// MPDUs of the mean A-MPDU, as an integer of at least 1.
     fn mpdus_of_ampdu(&self) -> u32 {
         (self.mean_ampdu_len / ONE).max(1)
     }
@@ -272,7 +274,7 @@ impl Targeted {
         }
     }
 
-    /// Probabilities, ranking and samples out of what was counted (`minstrel_ht_update_stats`).
+    /// Computes probabilities, ranking and samples from the counters (`minstrel_ht_update_stats`).
     #[cold]
     fn evaluate(&mut self, now: Time) {
         if self.ppdus > 0 {
@@ -281,7 +283,8 @@ impl Targeted {
             self.mean_ampdu_len = positive32((i64::from(self.mean_ampdu_len) + by).clamp(i64::from(ONE), 1 << 30));
             (self.ppdus, self.mpdus) = (0, 0);
         }
-        // A rate that the ranking begins with is compared by what it was, until its own turn.
+        // Rates at the start of the ranking are compared by their old probabilities until their own
+        // turn.
         let mut best = [0; 4];
         for g in 0..self.groups.len() {
             let members = self.groups[g].rates.clone();
@@ -297,7 +300,7 @@ impl Targeted {
                     rate.was_tried = true;
                 }
                 (rate.attempts, rate.successes) = (0, 0);
-                // What was never tried is taken to be as good as the best of the faster ones that were.
+                // A rate never tried counts as being as good as the best of the faster ones tried.
                 if rate.was_tried {
                     highest = highest.max(rate.probability);
                 } else {
@@ -394,8 +397,8 @@ impl Targeted {
         }
     }
 
-    /// What is still worth a test moves to the front; returns its number. As in `minstrel_ht_move_sample_rates` a rate that
-    /// stands in front already is not counted, and makes way for the next.
+    /// Moves the rates that are still worth a test to the front; returns their number. A rate
+    /// already in front is not counted and is overwritten, as in `minstrel_ht_move_sample_rates`.
     fn keep_samples(&mut self, aim: Aim, fast: Span, slow: Span) -> usize {
         let mut rates = self.samples(aim).rates;
         let mut kept = 0;
@@ -419,7 +422,7 @@ impl Targeted {
         kept
     }
 
-    /// Whether it stands in a list, which ends where it has a gap (`minstrel_ht_find_sample_rate`).
+    /// True if the rate is in a list, which ends at its first gap (`minstrel_ht_find_sample_rate`).
     fn is_listed(list: &Samples, rate: u16) -> bool {
         list.rates.iter().take_while(|&&r| r != NONE).any(|&r| r == rate)
     }
@@ -441,8 +444,9 @@ impl Targeted {
         NONE
     }
 
-    /// `minstrel_ht_next_jump_rate`: a random one of the next group that has a faster one. What turns out to lie between the
-    /// fastest and the slowest of the series goes to the slow samples while they have room.
+    /// `minstrel_ht_next_jump_rate`: a random faster rate, from the next group that has one. A rate
+    /// between the fastest and the slowest of the series goes to the slow samples while they have
+    /// room.
     fn next_jump(&mut self, fast: Span, slow: Span, slow_count: &mut usize) -> u16 {
         for _ in 0..self.groups.len() {
             self.jumps.group = (self.jumps.group + 1) % self.groups.len();
@@ -497,7 +501,8 @@ impl Targeted {
         let next = |cw: u32| (2 * cw + 1).min(self.cw_max);
         let data_us = u64::from(rate.duration_ns) * u64::from(self.mpdus_of_ampdu()) / 1_000;
         let bare_us = data_us + u64::from(OVERHEAD_US);
-        // The number of tries is bounded by what they take without protection; with it, fewer may fit.
+        // The time of the tries without protection bounds their number; with protection fewer may
+        // fit.
         let try_us = bare_us + if rts { u64::from(PROTECTION_US) } else { 0 };
         let mut cw = next(self.cw_min);
         let backoff_us = slots(self.cw_min) + slots(cw);
@@ -534,7 +539,7 @@ impl Targeted {
         self.chain = self.stages[1..].iter().fold(RateSeries::of(self.stages[0]), |series, &s| series.more(s));
     }
 
-    /// `minstrel_downgrade_rate`: what the next group with no more streams has in its place.
+    /// `minstrel_downgrade_rate`: the rate in its place in the next group with no more streams.
     fn downgrade(&mut self, which: usize) {
         let group = usize::from(self.rate(self.by_throughput[which]).group);
         let streams = self.groups[group].streams;
@@ -579,7 +584,8 @@ impl RateControl for Targeted {
         if let Some(rate) = self.rates.get_mut(usize::from(last)) {
             rate.successes = rate.successes.saturating_add(u32::from(status.acked).min(mpdus));
         }
-        // What worked has all but died: spatial streams may do so from one frame to the next (`minstrel_ht_tx_status`).
+        // One of the two best rates fails nearly always: spatial streams may fade from one frame to
+        // the next (`minstrel_ht_tx_status`).
         let mut is_new = false;
         for which in 0..2 {
             let rate = self.rate(self.by_throughput[which]);

@@ -24,12 +24,13 @@ struct Run {
     streams: u8,
     width: u16,
     sgi: bool,
-    /// From which millisecond on up to which rate in kbit/s nearly every MPDU arrives.
+    /// Time in ms, and the rate in kbit/s up to which nearly every MPDU arrives from then on.
     limits: Vec<(u64, u64)>,
     seed: u64,
     ms: u64,
     mpdus: u16,
-    /// Of 65536: first tries that are lost whole; MPDUs that arrive below the limit.
+    /// Share of first tries that are lost whole, and of MPDUs that arrive below the limit, in
+    /// 1/65536.
     collisions: u64,
     floor: u64,
     max_tries: u8,
