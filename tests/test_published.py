@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from airtcp import _airtcp
 from airtcp.errors import StudyError
-from airtcp.study import files, prepare, published, run
+from airtcp.study import carried, files, prepare, published, run
 from airtcp.study.show import published_text
 from conftest import ROOT, Command
 
@@ -174,6 +175,49 @@ def test_a_run_is_published(tiny_run: Path, tmp_path: Path, verdicts: ModuleType
     again = published.read(folder)
     assert again is not None
     assert [plot["id"] for plot in again["tables"]] == ["fig1b"], "what was a table stays one"
+
+
+def test_verdicts_are_carried_to_an_engine_with_the_same_bits(
+    tiny_run: Path, tmp_path: Path, verdicts: ModuleType
+) -> None:
+    folder = Path(shutil.copytree(TINY, tmp_path / "studies/tiny"))
+    verdicts.publish(folder, tiny_run, [])
+    text = (folder / published.PUBLISHED).read_text().replace(_airtcp.engine(), "0.0.1+0123456789abcdef")
+    (folder / published.PUBLISHED).write_text(text)
+    assert verdicts.carry(tmp_path / "studies") == []
+    found = published.read(folder)
+    assert found is not None
+    assert published.engines(found) == ["0.0.1+0123456789abcdef", _airtcp.engine()]
+    (entry,) = found[published.CARRIED]
+    assert (entry["of"], entry["uncovered"]) == (21, [])
+    assert 0 < entry["runs"] <= 2 * entry["variants"]
+    assert "older engine" not in published_text(found, _airtcp.engine())
+    assert f"engine `{_airtcp.engine()}` gave the same bits" in "\n".join(verdicts.results(found))
+
+    # One hash that is another: no verdict is carried, and the run is named.
+    (folder / published.PUBLISHED).write_text(text)
+    digests = folder / "published-runs.txt"
+    stated = carried.stated_runs(files.read(folder))
+    name = min(stated.tasks)
+    digests.write_text(digests.read_text().replace(f"{name} {stated.digests[name]}", f"{name} {'0' * 16}"))
+    (wrong,) = verdicts.carry(tmp_path / "studies")
+    assert wrong == f"{name}: measures other than the published ones"
+    assert (folder / published.PUBLISHED).read_text() == text
+
+
+def test_the_command_compares_engines(airtcp: Command, tiny_run: Path, tmp_path: Path, verdicts: ModuleType) -> None:
+    folder = Path(shutil.copytree(TINY, tmp_path / "cwd/studies/tiny"))
+    verdicts.publish(folder, tiny_run, [])
+    done = airtcp("verify", "tiny", "--engine")
+    assert done.returncode == 0, done.stderr
+    assert "all agree bit for bit" in done.stdout
+    digests = folder / "published-runs.txt"
+    digests.write_text("".join(f"{line.split()[0]} {'0' * 16}\n" for line in digests.read_text().splitlines()))
+    done = airtcp("verify", "tiny", "--engine", "--json")
+    assert done.returncode == 1
+    (one,) = json.loads(done.stdout)
+    assert not one["is_equal"]
+    assert len(one["differs"]) == one["runs"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 Usage: verdicts.py [--check]                                       writes RESULTS.md of every study, and tables on pages
        verdicts.py publish STUDY_FOLDER RUN_FOLDER [--table PLOT ...]    takes the verdicts of a run, then does the same
+       verdicts.py carry           names today's engine beside that of the run, where the stated runs agree
        verdicts.py texts           takes changed titles, claims and notes of the studies' files, then does the same
 
     airtcp study run efr --full
@@ -32,7 +33,7 @@ import msgspec
 from airtcp.errors import ResultsError, StudyError
 from airtcp.report.matrix import markdown
 from airtcp.report.model import Matrix
-from airtcp.study import published
+from airtcp.study import carried, published
 from airtcp.study.files import UNCOUNTED, Study, read
 from airtcp.study.findings import VERDICTS
 from airtcp.verify_published import DIGESTS, digests_of
@@ -126,6 +127,14 @@ def verdicts_text(found: Json) -> str:
     return text
 
 
+def carried_text(found: Json) -> str:
+    """The other engines on which the verdicts stand."""
+    return "".join(
+        f"; engine `{entry['engine']}` gave the same bits on {entry['runs']} stated runs"
+        for entry in found.get(published.CARRIED, [])
+    )
+
+
 def results(found: Json) -> Iterator[str]:
     """RESULTS.md."""
     yield f"# Verdicts of the {found['mode']} run\n"
@@ -134,7 +143,8 @@ def results(found: Json) -> Iterator[str]:
         yield "**Preliminary: few points and few seeds. The full run decides.**\n"
     yield (
         f"`{found['command']}`: {found['runs']} runs, {found['seeds']}, {duration(found['wall_s'])} on "
-        f"{found['cpus']} cores, engine `{found['engine']}`. {verdicts_text(found)} The report has all checks and "
+        f"{found['cpus']} cores, engine `{found['engine']}`{carried_text(found)}. {verdicts_text(found)} The report "
+        "has all checks and "
         "figures; [docs/studies.md](../../docs/studies.md#verdicts) has the rule.\n"
     )
     for name, title in PARTS.items():
@@ -174,7 +184,8 @@ def page(file: Path, found: Json) -> str:
     lines = [file.with_suffix(".head.md").read_text(encoding="utf-8").rstrip(), ""]
     preliminary = "" if found["mode"] == "full" else " **Preliminary: few points and few seeds.**"
     lines += [
-        f"From `{found['command']}`: {found['runs']} runs, seeds {found['seeds']}, engine `{found['engine']}`; "
+        f"From `{found['command']}`: {found['runs']} runs, seeds {found['seeds']}, engine "
+        f"`{found['engine']}`{carried_text(found)}; "
         f"`tools/verdicts.py` writes the tables.{preliminary}",
         "",
     ]
@@ -246,6 +257,29 @@ def publish(folder: Path, run: Path, tables: Sequence[str] | None) -> None:
     (folder / published.PUBLISHED).write_text(lines_of(published.from_run(study, document, names)), encoding="utf-8")
 
 
+def carry(studies: Path = STUDIES) -> list[str]:
+    """Names this engine in the published verdicts of each study whose stated runs it gives to the bit.
+
+    Returns:
+        Runs that differ; of such a study nothing is written.
+
+    Raises:
+        StudyError: a study's files have faults.
+        ResultsError: a study has no published runs.
+    """
+    wrong = []
+    for folder in sorted(path.parent for path in studies.glob("*/study.toml")):
+        study = read(folder)
+        found = carried.carry(study)
+        print("\n".join(found.lines(5)), flush=True)
+        before = published.read(folder)
+        if found.is_equal and before is not None:
+            text = lines_of(published.with_engine(before, found.entry()))
+            (folder / published.PUBLISHED).write_text(text, encoding="utf-8")
+        wrong += found.differs
+    return wrong
+
+
 def renew_texts(studies: Path = STUDIES) -> None:
     """Takes changed titles, claims and notes of the studies' files into their published verdicts.
 
@@ -290,18 +324,21 @@ def main() -> int:
     one.add_argument("run", type=Path)
     one.add_argument("--table", nargs="+", metavar="PLOT")
     below.add_parser("texts")
+    below.add_parser("carry")
     args = parser.parse_args()
     try:
         if args.what == "publish":
             publish(args.study, args.run, args.table)
         elif args.what == "texts":
             renew_texts()
+        elif args.what == "carry" and carry():
+            return 1
         stale = {
             path: text
             for path, text in written().items()
             if not path.exists() or path.read_text(encoding="utf-8") != text
         }
-    except StudyError as error:
+    except (StudyError, ResultsError) as error:
         print(error, file=sys.stderr)
         return 1
     for path, text in stale.items():

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp._terminal import BAD_INPUT, Interrupts, StopError, say, write_out
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, say, write_out
 from airtcp.commands.sweep import positive, size
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ def verify(args: argparse.Namespace) -> int:
 
     from airtcp.errors import DamagedError, ResultsError
 
+    if args.engine:
+        return _engine(args)
+    if args.what is None:
+        raise StopError("verify needs DIR or STUDY; with --engine alone it takes every study", BAD_INPUT)
     try:
         found = _of_study(args) if _is_study(Path(args.what)) else _of_folder(args, Path(args.what))
     except DamagedError:
@@ -36,6 +40,28 @@ def verify(args: argparse.Namespace) -> int:
     else:
         write_out("".join(f"{line}\n" for line in _lines(found)))
     return found.exit
+
+
+def _engine(args: argparse.Namespace) -> int:
+    """Do the published verdicts of studies stand on this engine, too?"""
+    from dataclasses import asdict
+
+    from airtcp._text import to_json
+    from airtcp.study.carried import carry
+    from airtcp.study.files import read
+    from airtcp.study.find import everything, find
+
+    folders = [find(args.what)] if args.what is not None else [folder for _, folder in everything()]
+    all_carried = []
+    for folder in folders:
+        if not args.quiet:
+            say(f"{folder}: the stated runs are made again")
+        all_carried.append(carry(read(folder), jobs=args.jobs))
+    if args.json:
+        write_out(to_json([asdict(one) | {"is_equal": one.is_equal} for one in all_carried]) + "\n")
+    else:
+        write_out("".join(f"{line}\n" for one in all_carried for line in one.lines(SHOWN)))
+    return OK if all(one.is_equal for one in all_carried) else FAILURE
 
 
 def _is_study(what: Any) -> bool:  # noqa: ANN401
@@ -112,10 +138,18 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp verify runs/buffers-sweep",
         "airtcp verify runs/buffers-sweep --runs all",
         "airtcp verify efr --runs 5",
+        "airtcp verify efr --engine",
         more="\nexit codes:\n  0 all runs agree, or the drawn sample does; 1 something does not, or is damaged;\n"
         "  2 bad input; 3 nothing is wrong, but no run was made again, or something was not checked\n",
     )
-    sub.add_argument("what", metavar="DIR|STUDY", help="results of airtcp run, sweep, study run or analyze; or a study")
+    sub.add_argument(
+        "what", metavar="DIR|STUDY", nargs="?", help="results of airtcp run, sweep, study run or analyze; or a study"
+    )
+    sub.add_argument(
+        "--engine",
+        action="store_true",
+        help="compare the bits of this engine with the published ones, on two runs of each variant; without STUDY: all",
+    )
     sub.add_argument(
         "--runs", type=_runs, default=5, metavar="N", help="runs that are drawn and made again, or all; default: 5"
     )

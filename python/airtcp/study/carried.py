@@ -10,7 +10,7 @@ identities, which are hashes, come first.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -20,14 +20,12 @@ from airtcp.study import published
 from airtcp.study.files import Study
 from airtcp.study.prepare import Mode, prepare
 from airtcp.sweeps.task import Task
-from airtcp.verify import DIGESTS, digest, perform_all, scenario_id
+from airtcp.verify_published import DIGESTS, digest, scenario_id
+from airtcp.verify_runs import perform_all
 
-CARRIED: Final = "carried"
-"""Key of `published.json`: engines that gave the same bits, each with the runs that show it."""
 RUNS_PER_VARIANT: Final = 2
 
 Json = dict[str, Any]
-Tell = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,15 @@ class Carried:
     def is_equal(self) -> bool:
         """True if there are stated runs and all of them gave the published bits."""
         return self.runs > 0 and not self.differs
+
+    def lines(self, shown: int) -> list[str]:
+        """The outcome in words; at most `shown` of the runs that differ."""
+        of = f"{self.runs} stated runs of {self.published_runs}, {self.variants - len(self.uncovered)} of "
+        of += f"{self.variants} variants"
+        head = f"{self.study}: published by {self.published_by}, here {self.engine}: {of}: "
+        head += "all agree bit for bit" if self.is_equal else f"{len(self.differs)} differ"
+        more = [f"{self.study}: and {len(self.differs) - shown} more"] if len(self.differs) > shown else []
+        return [head, *(f"{self.study}: wrong: run {one}" for one in self.differs[:shown]), *more]
 
     def entry(self) -> Json:
         """The entry of `published.json`."""
@@ -150,16 +157,4 @@ def carry(study: Study, runs_per_variant: int = RUNS_PER_VARIANT, jobs: int | No
     )
 
 
-def with_engine(document: Mapping[str, Any], carried: Carried) -> Json:
-    """Published verdicts that name one more engine. The engine of the published run itself needs no entry."""
-    others = [entry for entry in document.get(CARRIED, []) if entry["engine"] != carried.engine]
-    new = [] if carried.engine == document["engine"] else [carried.entry()]
-    return {**document, CARRIED: [*others, *new]}
-
-
-def engines(document: Mapping[str, Any]) -> list[str]:
-    """The engines on which published verdicts stand: that of the run, then those that gave the same bits."""
-    return [document["engine"], *(entry["engine"] for entry in document.get(CARRIED, []))]
-
-
-__all__ = ["CARRIED", "Carried", "StatedRuns", "carry", "engines", "stated_runs", "with_engine"]
+__all__ = ["Carried", "StatedRuns", "carry", "stated_runs"]

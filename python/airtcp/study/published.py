@@ -22,6 +22,9 @@ FORMAT: Final = "airtcp-published"
 FORMAT_VERSION: Final = 1
 PUBLISHED: Final = "published.json"
 
+CARRIED: Final = "carried"
+"""Key of the file: engines that gave the same bits on stated runs, see `airtcp.study.carried`."""
+
 DIGITS: Final = 9
 """Significant digits of published numbers: more than readers need, and the same on every machine."""
 
@@ -186,9 +189,21 @@ def _near(a: float, b: float, scale: float) -> bool:
     return math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6 * scale)
 
 
+def with_engine(published: Mapping[str, Any], entry: Mapping[str, Any]) -> Json:
+    """Published verdicts that name one more engine. The engine of the published run itself needs no entry."""
+    others = [one for one in published.get(CARRIED, []) if one["engine"] != entry["engine"]]
+    new = [] if entry["engine"] == published["engine"] else [dict(entry)]
+    return {**published, CARRIED: [*others, *new]}
+
+
+def engines(published: Mapping[str, Any]) -> list[str]:
+    """The engines on which published verdicts stand: that of the run, then those that gave the same bits."""
+    return [published["engine"], *(entry["engine"] for entry in published.get(CARRIED, []))]
+
+
 def outcome_words(published: Mapping[str, Any]) -> list[str | None]:
     """The verdicts, in order."""
     return [entry["verdict"] for entry in published["findings"]]
 
 
-__all__ = ["FORMAT", "PUBLISHED", "Outcome", "faults", "from_run", "outcome_words", "read"]
+__all__ = ["CARRIED", "FORMAT", "PUBLISHED", "Outcome", "engines", "faults", "from_run", "outcome_words", "read"]

@@ -16,6 +16,7 @@ from airtcp.study.files import UNCOUNTED, Study, citation
 from airtcp.study.findings import MIXED, NOT, OPEN, REPRODUCED, VERDICTS
 from airtcp.study.matrix import OUTCOMES
 from airtcp.study.prepare import Mode, Prepared, distinct_runs
+from airtcp.study.published import engines
 
 STYLES: Final = {REPRODUCED: "green", MIXED: "yellow", NOT: "red", OPEN: "cyan"}
 WORDS: Final = {
@@ -49,7 +50,7 @@ def listing(rows: Sequence[tuple[str, str, str, Path]]) -> Table:
 
 def published_text(found: Mapping[str, Any], engine: str) -> str:
     """`full: 20 findings: 15 reproduced, ...`, and a remark if the verdicts are from an older engine."""
-    age = "" if found["engine"] == engine else f"; older engine ({found['engine']})"
+    age = "" if engine in engines(found) else f"; older engine ({found['engine']})"
     return f"{found['mode']}: {counts_text([finding['verdict'] for finding in found['findings']])}{age}"
 
 
