@@ -83,7 +83,7 @@ def test_a_table_that_unfolds_to_more_than_memory_is_not_unfolded(airtcp: Comman
     bomb.write_parquet(it.folder / "runs.parquet", compression="zstd")
     assert (it.folder / "runs.parquet").stat().st_size < 8 << 20
     it.sign()
-    done = airtcp("verify", it.folder, "--memory", "256MiB", "--runs", 0)
+    done = airtcp("verify", it.folder, "--memory", "512MiB", "--runs", 0)
     assert done.returncode == 1
     assert "runs.parquet: has 16777216 rows, not 8" in done.stdout
 
