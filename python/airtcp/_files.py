@@ -19,13 +19,84 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import Final
+    from typing import BinaryIO, Final
 
 MAX_DOCUMENT_BYTES: Final = 64 << 20
 """Files that people write, and manifests: TOML and JSON."""
 
+MAX_LINKS: Final = 40
+"""As Linux has it."""
+
 TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{16}\.partial")
 """Names of files on their way; one that is there without a writer is a leftover."""
+
+
+class OutsideError(OSError):
+    """A file names something outside the folder that it came in."""
+
+
+def within(root: Path, folder: Path, name: str) -> Path:
+    """The real path of what a file names. Neither `..` nor a link leads out of `root`.
+
+    Nothing out there is touched: a look at it might already mount a network file system.
+
+    Args:
+        root: folder that came as a whole, such as a study's.
+        folder: that of the file that names it: `root`, or below it.
+        name: relative to `folder`. Nothing needs to be there.
+
+    Raises:
+        OutsideError: it is an absolute path, or leads out.
+        OSError: a link cannot be read.
+    """
+    outside = OutsideError(errno.EACCES, f"leads out of {root}: must be a relative path that stays there", name)
+    if name.startswith("/") or "\0" in name:
+        raise outside
+    here = top = root.resolve()
+    links = 0
+    left = [*reversed(name.split("/")), *reversed(folder.relative_to(root).parts)]
+    while left:
+        part = left.pop()
+        if part == "..":
+            if here == top:
+                raise outside
+            here = here.parent
+        elif (here / part).is_symlink():
+            target = str((here / part).readlink())
+            links += 1
+            if target.startswith("/"):
+                raise outside
+            if links > MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+            left += reversed(target.split("/"))
+        else:
+            here /= part
+    return root / here.relative_to(top)
+
+
+def open_regular(path: Path | str) -> BinaryIO:
+    """Opens a file to read it.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file (a device, a FIFO).
+    """
+
+    def check(found: os.stat_result) -> None:
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+    # Before as well: to open some devices is to do something.
+    check(os.stat(path))  # noqa: PTH116 -- pathlib takes longer to load than a short run
+    # Opening a FIFO would wait for a writer.
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb")
+    try:
+        check(os.fstat(file.fileno()))
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def read_bytes(path: Path | str, limit: int | None = MAX_DOCUMENT_BYTES) -> bytes:
@@ -34,14 +105,7 @@ def read_bytes(path: Path | str, limit: int | None = MAX_DOCUMENT_BYTES) -> byte
     Raises:
         OSError: it cannot be read, is no regular file (a device, a FIFO), or is larger than `limit` bytes.
     """
-    # Opening a FIFO would wait for a writer.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
+    with open_regular(path) as file:
         if limit is None:
             return file.read()
         data = file.read(limit + 1)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from airtcp import _airtcp
-from airtcp._files import read_bytes
-from airtcp._marker import check_file
+from airtcp._marker import read_file
 from airtcp.errors import DamagedError, ResultsError
 
 
@@ -28,9 +27,7 @@ def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int
     """
     file = folder / name
     try:
-        data = read_bytes(file)
-        check_file(folder, name, data)
-        manifest = json.loads(data)
+        manifest = json.loads(read_file(folder, name))
     except (FileNotFoundError, NotADirectoryError):
         raise ResultsError(f"{folder}: not a result of {kind}: it has no {name}") from None
     except OSError as error:

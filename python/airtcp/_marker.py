@@ -47,7 +47,7 @@ class Marker:
         """
         path = folder / MARKER
         try:
-            data = _files.read_bytes(path)
+            data = _files.read_bytes(_files.within(folder, folder, MARKER))
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -99,7 +99,7 @@ class Marker:
         if name not in self.files:
             raise DamagedError(f"{path}: damaged: {MARKER} does not name it")
         try:
-            found = sha256_of(path) if data is None else hashlib.sha256(data).hexdigest()
+            found = sha256_of(_files.within(folder, folder, name)) if data is None else hashlib.sha256(data).hexdigest()
         except OSError as error:
             raise DamagedError(f"{path}: damaged result: {error.strerror or error}") from error
         if found not in self.files[name]:
@@ -115,6 +115,18 @@ def check_file(folder: Path, name: str, data: bytes | None = None) -> None:
     marker = marker_of(folder)
     if marker is not None:
         marker.check(folder, name, data)
+
+
+def read_file(folder: Path, name: str, limit: int | None = _files.MAX_DOCUMENT_BYTES) -> bytes:
+    """A file of a folder, held against the marker. A link there that leads out is not followed.
+
+    Raises:
+        OSError: it cannot be read.
+        ResultsError: it is damaged, or the marker is.
+    """
+    data = _files.read_bytes(_files.within(folder, folder, name), limit)
+    check_file(folder, name, data)
+    return data
 
 
 def marker_of(folder: Path) -> Marker | None:
@@ -135,8 +147,7 @@ def sha256_of(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
+    with _files.open_regular(path) as file:
         digest = hashlib.sha256()
         while block := file.read(_BLOCK):
             digest.update(block)

@@ -57,6 +57,10 @@ Word = Annotated[
         r"^[A-Za-z_][A-Za-z0-9_]*$", "the name must consist of letters, digits and _, and must not begin with a digit"
     ),
 ]
+Version = Annotated[
+    str,
+    _rule(r"^[0-9][0-9A-Za-z.-]*$", "a version such as `6.12`: letters, digits, `.` and `-`, beginning with a digit"),
+]
 Where = Annotated[str, Meta(extra_json_schema={"x-place": True})]
 """File, line and place of the table, for messages. It is not a key of the file; `read` fills it in."""
 

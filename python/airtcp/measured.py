@@ -82,7 +82,7 @@ def load(folder: Path) -> Results:
 def _about(folder: Path) -> Json:
     file = folder / MANIFEST
     try:
-        about = json.loads(_files.read_bytes(file))
+        about = json.loads(_files.read_bytes(_files.within(folder, folder, MANIFEST)))
         if about["format"] != FORMAT or not 1 <= int(about["format_version"]) <= FORMAT_VERSION:
             raise ResultsError(f"{file}: format {about['format']!r} {about['format_version']}: must be {FORMAT!r} 1")
         return {key: about[key] for key in ("source", "kernel", "events", "lost", "end_unix_ns")}
@@ -93,7 +93,8 @@ def _about(folder: Path) -> Json:
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:
-    return pl.read_csv(folder / f"{name}.csv", infer_schema_length=None)
+    data = _files.read_bytes(_files.within(folder, folder, f"{name}.csv"), None)
+    return pl.read_csv(data, infer_schema_length=None)
 
 
 def _empty() -> Results:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from airtcp import _airtcp
+from airtcp._files import OutsideError, within
 from airtcp.errors import ResultsError, RunError
 
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ PROGRAM: Final = "airtcp-emu"
 
 VARIABLE: Final = "AIRTCP_EMU"
 """Environment variable: another place of that program."""
+
+VERSION: Final = re.compile(r"[0-9][0-9A-Za-z.-]*")
+"""Names of kernels that `tools/uml/build.py` gives."""
 
 WIFI: Final = "6.12-wifi"
 """The kernel with simulated radios that `airtcp lab` needs."""
@@ -68,17 +74,41 @@ def kernel(named: str) -> Guests:
     Raises:
         RunError: it is not there.
     """
-    if "/" in named:
-        place = Path(named)
-        if not place.is_file():
-            raise RunError(f"--kernel {named}: there is no such file")
-        return Guests(place.resolve(), place.resolve().parent.name)
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    place = Path(home) / "airtcp" / "uml" / named / "linux"
+    if "/" not in named:
+        return built(named)
+    place = Path(named)
     if not place.is_file():
-        how = named.replace("-wifi", " --wifi")
-        raise RunError(f"no kernel {named} is built yet: tools/uml/build.py {how} does it, in some minutes")
+        raise RunError(f"--kernel {named}: there is no such file")
     return Guests(place.resolve(), place.resolve().parent.name)
+
+
+def built(version: str) -> Guests:
+    """A kernel that `tools/uml/build.py` has built. Files of strangers name versions: nothing else is found.
+
+    Raises:
+        RunError: it is not there, or others can have put it there.
+    """
+    if not VERSION.fullmatch(version):
+        raise RunError(f"kernel {version!r}: must be a version, such as 6.12; `--kernel` takes files, too")
+    # As XDG says, a relative one does not count: it would be looked up wherever the command was given.
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    kept = (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "airtcp" / "uml"
+    if not kept.is_absolute():
+        raise RunError(f"kernel {version}: {kept}: is no absolute path: set HOME or XDG_CACHE_HOME to one")
+    try:
+        place = within(kept, kept, f"{version}/linux")
+    except OutsideError as error:
+        raise RunError(f"kernel {version}: {error.filename} {error.strerror}") from None
+    if not place.is_file():
+        how = version.replace("-wifi", " --wifi")
+        raise RunError(f"no kernel {version} is built yet: tools/uml/build.py {how} does it, in some minutes")
+    for part in (kept, place.parent, place):
+        found = part.stat()
+        if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:
+            raise RunError(
+                f"kernel {version}: {part}: must be yours, and not writable by others; or name the file: --kernel PATH"
+            )
+    return Guests(place, place.parent.name)
 
 
 @dataclass(frozen=True)

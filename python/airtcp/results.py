@@ -30,7 +30,7 @@ import polars as pl
 
 from airtcp import _files, leftovers
 from airtcp._manifest import read_manifest
-from airtcp._marker import MARKER, Marker, check_file, marker_of, names_in, seal
+from airtcp._marker import MARKER, Marker, marker_of, names_in, read_file, seal
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, NotOursError, ResultsError
 
@@ -96,9 +96,7 @@ class Results(OfTables):
                 return measured.load(folder)
         manifest = read_manifest(folder, MANIFEST, "airtcp run", FORMAT, FORMAT_VERSION)
         try:
-            data = _files.read_bytes(folder / SUMMARY)
-            check_file(folder, SUMMARY, data)
-            summary = json.loads(data)
+            summary = json.loads(read_file(folder, SUMMARY))
         except (OSError, ValueError, RecursionError) as error:
             raise DamagedError(f"{folder}: damaged result: {error}") from error
         if not isinstance(summary, dict):
@@ -314,7 +312,7 @@ class Tables(Mapping[str, pl.LazyFrame]):
             if self._marker is not None:
                 self._marker.check(self._folder, path.name)
             try:
-                frame = pl.scan_parquet(path)
+                frame = pl.scan_parquet(_files.within(self._folder, self._folder, path.name), glob=False)
                 found = frame.collect_schema().names()
             except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
                 raise DamagedError(f"{path}: damaged result: {error}") from error
@@ -513,7 +511,7 @@ def foreign_in(folder: Path, format_: str) -> str | None:
 def is_result(folder: Path, format_: str = FORMAT) -> bool:
     """True for a folder with results of that format, of any version."""
     try:
-        manifest = json.loads(_files.read_bytes(folder / MANIFEST))
+        manifest = json.loads(_files.read_bytes(_files.within(folder, folder, MANIFEST)))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(manifest, dict) and manifest.get("format") == format_

@@ -63,8 +63,9 @@ class BuildError(Exception):
 
 def cache() -> Path:
     """Where kernels are kept."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "airtcp" / "uml"
+    # As `airtcp.realtime.built`, which does not look beside the files of strangers.
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (home if home.is_absolute() else Path.home() / ".cache") / "airtcp" / "uml"
 
 
 def source_of(version: str, named: Path | None) -> Path:

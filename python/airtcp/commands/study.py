@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupted, Interrupts, StopError, render, say, write_out
 from airtcp.commands.sweep import (
     EXECUTOR_HELP,
+    check_kernel,
     check_local,
     duration,
+    kernel_option,
     local_options,
     planning,
     positive,
@@ -120,8 +122,9 @@ def run(args: argparse.Namespace) -> int:
     figures, experiments, changes = tuple(args.figure), tuple(args.experiment), tuple(args.changes)
     with Interrupts().active() as interrupts, progress_bar(whole.id, quiet=args.quiet) as update:
         ask = planning(whole.id, interrupts, quiet=args.quiet)
-        prepared = prepare(wanted, mode, args.seeds, changes_of(args.changes), ask)
-        asked = Asked(args.id, mode, args.seeds, figures, experiments, changes, _budget(args, prepared))
+        prepared = prepare(wanted, mode, args.seeds, changes_of(args.changes), ask, args.kernel)
+        check_kernel(args, [one.plan for one in prepared])
+        asked = Asked(args.id, mode, args.seeds, figures, experiments, changes, args.kernel, _budget(args, prepared))
         document = run_study(
             wanted,
             prepared,
@@ -288,6 +291,7 @@ def add(command: Callable[..., Any]) -> None:
         help="most runs or time that --settle adds, such as 500 or 30min; default: as many runs as the study has",
     )
     local_options(one)
+    kernel_option(one)
     one.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/study-ID-quick or -full")
     one.add_argument(
         "--executor",

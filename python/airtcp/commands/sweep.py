@@ -17,10 +17,11 @@ from airtcp.execution import AUDIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import Any, Final
 
+    from airtcp.sweeps.planning import Plan
     from airtcp.sweeps.results import SweepResults
     from airtcp.sweeps.running import Progress
 
@@ -62,9 +63,10 @@ def sweep(args: argparse.Namespace) -> int:
         if args.ap is not None:
             raise StopError("--ap is for scenarios: use it with --vary, or set ap_radio in the sweep file", BAD_INPUT)
         asked = args.file
-        options = {"quick": args.quick, "seeds": args.seeds, "set": changes_of(args.changes)}
+        options = {"quick": args.quick, "seeds": args.seeds, "set": changes_of(args.changes), "kernel": args.kernel}
     with Interrupts().active() as interrupts, ExitStack() as stack:
         planned = plan(asked, **options, progress=planning(args.file, interrupts, quiet=args.quiet))
+        check_kernel(args, [planned])
         name = on_one_line(planned.sweep.name)
         out = args.out or default_folder(planned.sweep.name)
         store = stack.enter_context(Store(out))
@@ -252,6 +254,22 @@ def local_options(sub: Any) -> None:  # noqa: ANN401
     sub.add_argument("--audit", action="store_true", help="check in every run that nothing was lost or counted twice")
 
 
+def kernel_option(sub: Any) -> None:  # noqa: ANN401
+    """`--kernel`: files name versions only, because they may come from a stranger."""
+    text = 'kernel of all arms with engine = "kernel": a version that tools/uml/build.py has built, or a file'
+    sub.add_argument("--kernel", metavar="VERSION|PATH", help=text)
+
+
+def check_kernel(args: argparse.Namespace, plans: Iterable[Plan]) -> None:
+    """Refuses `--kernel` where it changes nothing.
+
+    Raises:
+        StopError: no arm has a kernel.
+    """
+    if args.kernel is not None and not any(arm.kernel for one in plans for arm in one.sweep.arm_list):
+        raise StopError('--kernel: no arm has engine = "kernel"', BAD_INPUT)
+
+
 def check_local(args: argparse.Namespace) -> None:
     """Refuses what a cluster decides itself.
 
@@ -322,6 +340,7 @@ def add(command: Callable[..., Any]) -> None:
         help="without a sweep file: vary a key of a scenario and measure its flows; can be repeated",
     ).completer = completion.variations
     sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")
+    kernel_option(sub)
     set_option(sub, "change a parameter, as in 'n=[1, 2]', or a key of the scenario; can be repeated")
     ap_option(sub)
     sub.add_argument(

@@ -7,8 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from airtcp._files import read_bytes
-from airtcp._marker import check_file
+from airtcp._marker import read_file
 from airtcp.errors import ResultsError
 
 FORMAT: Final = "airtcp-study"
@@ -430,8 +429,7 @@ def read(path: Path) -> Study:
         ResultsError: the file cannot be read, or is not a study of this version.
     """
     try:
-        data = read_bytes(path)
-        check_file(path.parent, path.name, data)
+        data = read_file(path.parent, path.name)
         head = msgspec.json.decode(data, type=_Head)
         if head.format != FORMAT:
             raise ResultsError(f"{path}: format = {head.format!r}: must be {FORMAT!r}")

@@ -19,6 +19,7 @@ from msgspec import field as key
 
 from airtcp import documents
 from airtcp._airtcp import Document
+from airtcp._files import within
 from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults, Id, Place, Scalar, Table, Text, Unique, Where, Word, means
 from airtcp.errors import StudyError, SweepError
@@ -428,21 +429,34 @@ def _is_of(figure: str, asked: str) -> bool:
     return figure == asked or (asked.isdigit() and re.fullmatch(rf"{asked}[^0-9].*", figure) is not None)
 
 
+def inside(folder: Path, name: str) -> Path:
+    """A file of a study's folder.
+
+    Raises:
+        StudyError: a link there leads out of the folder.
+    """
+    try:
+        return within(folder, folder, name)
+    except OSError as error:
+        raise StudyError(f"{folder / name}: {error.strerror}") from error
+
+
 def read(folder: Path) -> Study:
     """Reads a study. `airtcp.study.prepare` checks that its sweeps, plots and findings fit together.
 
     Raises:
         StudyError: a file is missing or wrong. The message lists every fault.
     """
-    path = folder / STUDY_FILE
     if folder.is_file():
         told = misplaced(folder, "study")
         raise StudyError(told or f"{folder}: not a study: a study is a folder with {STUDY_FILE}")
+    path = inside(folder, STUDY_FILE)
     if not path.is_file():
         raise StudyError(f"{folder}: not a study: it has no {STUDY_FILE}")
     document = documents.load(path, "study", StudyError)
     file = _with_remedies(documents.read(document, StudyFile, StudyError), document, folder)
-    paths = sorted((folder / EXPERIMENTS).glob("*.toml"), key=_natural)
+    names = [each.name for each in inside(folder, EXPERIMENTS).glob("*.toml")]
+    paths = sorted((inside(folder, f"{EXPERIMENTS}/{name}") for name in names), key=_natural)
     if not paths:
         raise StudyError(f"{folder / EXPERIMENTS}: holds no experiment (*.toml)")
     paper = _written(file.paper)
@@ -451,7 +465,7 @@ def read(folder: Path) -> Study:
     found: list[str] = []
     for each in paths:
         try:
-            experiment, read_from[str(each)] = _experiment(each, citation(paper) or file.title)
+            experiment, read_from[str(each)] = _experiment(each, citation(paper) or file.title, folder)
             experiments.append(experiment)
         except StudyError as error:
             found += error.faults
@@ -482,7 +496,7 @@ def matrices(folder: Path) -> tuple[Matrix, ...]:
     Raises:
         StudyError: its file or the catalogue cannot be read, or is wrong.
     """
-    document = documents.load(folder / STUDY_FILE, "study", StudyError)
+    document = documents.load(inside(folder, STUDY_FILE), "study", StudyError)
     return _with_remedies(documents.read(document, StudyFile, StudyError), document, folder).matrices
 
 
@@ -495,7 +509,12 @@ def _with_remedies(file: StudyFile, document: Document, folder: Path) -> StudyFi
     faults = Faults(document, StudyError)
     matrices = []
     for i, matrix in enumerate(file.matrices):
-        catalogue = Catalogue.load(folder / matrix.catalogue, StudyError) if matrix.catalogue else None
+        catalogue = None
+        if matrix.catalogue:
+            try:
+                catalogue = Catalogue.load(within(folder, folder, matrix.catalogue), StudyError)
+            except OSError as error:
+                faults.add(str(error.strerror), "matrices", i, "catalogue")
         groups = []
         for j, group in enumerate(matrix.groups):
             rows = []
@@ -626,7 +645,7 @@ def citation(paper: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _experiment(path: Path, source: str) -> tuple[Experiment, Document]:
+def _experiment(path: Path, source: str, root: Path) -> tuple[Experiment, Document]:
     document = documents.load(path, "experiment", StudyError)
     file = documents.read(document, ExperimentFile, StudyError)
     faults = Faults(document, StudyError)
@@ -647,7 +666,7 @@ def _experiment(path: Path, source: str) -> tuple[Experiment, Document]:
     for name in OWN_KEYS:
         bare = bare.without((name,))
     try:
-        sweep = Sweep.from_document(bare, path)
+        sweep = Sweep.from_document(bare, path, root)
     except SweepError as error:
         raise StudyError(*faults.found, *error.faults) from error
     faults.raise_any()

@@ -10,7 +10,7 @@ from typing import Final
 from airtcp import documents
 from airtcp.errors import StudyError
 from airtcp.expressions import nearest
-from airtcp.study.files import STUDY_FILE
+from airtcp.study.files import STUDY_FILE, inside
 
 VARIABLE: Final = "AIRTCP_STUDIES"
 """Folders with studies, separated as in PATH."""
@@ -31,7 +31,7 @@ def everything() -> Iterator[tuple[str, Path]]:
     for place in places():
         for file in sorted(place.glob(f"*/{STUDY_FILE}")) if place.is_dir() else ():
             try:
-                found = documents.load(file, "study", StudyError).value().get("id")
+                found = documents.load(inside(file.parent, STUDY_FILE), "study", StudyError).value().get("id")
             except StudyError:
                 found = None
             # A study with faults is listed by the name of its folder; opening it shows the faults.

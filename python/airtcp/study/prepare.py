@@ -131,6 +131,7 @@ def prepare(
     seeds: int | None = None,
     changes: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
+    kernel: str | None = None,
 ) -> list[Prepared]:
     """Plans the experiments of a study, and checks plots and findings against the plans.
 
@@ -141,6 +142,7 @@ def prepare(
         changes: other values of parameters, or of places of the scenarios.
         progress: called before each point, plot and finding, with the number of points planned and of all of the
             experiment. An exception that it raises ends the planning.
+        kernel: version or file, in place of the kernels that arms name.
 
     Raises:
         StudyError: a scenario, a sweep, a plot or a finding is wrong. The first fault of each experiment is reported.
@@ -149,7 +151,7 @@ def prepare(
     faults = []
     for experiment in study.experiments:
         try:
-            out.append(prepare_experiment(experiment, mode, seeds, changes, progress))
+            out.append(prepare_experiment(experiment, mode, seeds, changes, progress, kernel))
         except StudyError as error:
             lines = str(error).splitlines()
             faults += lines if all(OVERRIDE in line for line in lines) else [str(error)]
@@ -171,6 +173,7 @@ def prepare_experiment(
     seeds: int | Sequence[int] | None,
     changes: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
+    kernel: str | None = None,
 ) -> Prepared:
     """Plans one experiment, and checks its plots and findings against the plan.
 
@@ -179,7 +182,13 @@ def prepare_experiment(
     """
     try:
         planned = plan(
-            experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds, set=changes, progress=progress
+            experiment.sweep,
+            quick=mode == "quick",
+            full=mode == "full",
+            seeds=seeds,
+            set=changes,
+            progress=progress,
+            kernel=kernel,
         )
     except SweepError as error:
         raise StudyError(str(error)) from error

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from airtcp._files import read_bytes, within
 from airtcp.errors import StudyError
 from airtcp.study.files import Finding, Study
 from airtcp.study.findings import Judged, Outcome, conclude, each_check
@@ -95,7 +96,7 @@ def read(folder: Path) -> Json | None:
     """
     file = folder / PUBLISHED
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(read_bytes(within(folder, folder, PUBLISHED)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from airtcp import _airtcp
-from airtcp._files import read_bytes
-from airtcp._marker import Batch, check_file
+from airtcp._marker import Batch, read_file
 from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host, polars_version
@@ -62,6 +61,8 @@ class Asked:
     experiments: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     """`KEY=VALUE`, values that are not the study's own."""
+    kernel: str | None = None
+    """Version or file, in place of the kernels that arms name."""
     settle: Budget | None = None
     """Budget of further runs for open findings; `None`: no further runs."""
 
@@ -77,6 +78,8 @@ class Asked:
             parts += ["--seeds", str(self.seeds)]
         for change in self.changes:
             parts += ["--set", change]
+        if self.kernel is not None:
+            parts += ["--kernel", self.kernel]
         if self.settle is not None:
             parts += ["--settle", "--settle-budget", self.settle.text]
         return shlex.join(parts)
@@ -163,9 +166,7 @@ def run(
                 plans = [one.plan for one in more]
                 return execute(plans, store, executor, progress, jobs=jobs, is_stopped=until, memory_limit=memory_limit)
 
-            prepared, results, settled = _settle(
-                prepared, results, asked.settle, asked.mode, run_more, tell, is_stopped
-            )
+            prepared, results, settled = _settle(prepared, results, asked, asked.settle, run_more, tell, is_stopped)
         document = document_of(study, prepared, results, asked) | settled
         if is_stopped():
             document["status"] = "interrupted"
@@ -183,8 +184,8 @@ def run(
 def _settle(
     prepared: Sequence[Prepared],
     results: Sequence[SweepResults],
+    asked: Asked,
     budget: Budget,
-    mode: Mode,
     run_more: Callable[[Sequence[Prepared], Callable[[], bool]], Sequence[SweepResults]],
     tell: Callable[[str], object],
     is_stopped: Callable[[], bool],
@@ -208,7 +209,9 @@ def _settle(
         named = ", ".join(f"{name} {len(seeds)}" for name, seeds in wider.items())
         tell(f"seeds for open findings: {named}")
         more = [
-            prepare_experiment(one.experiment, mode, wider[one.experiment.id]) if one.experiment.id in wider else one
+            prepare_experiment(one.experiment, asked.mode, wider[one.experiment.id], kernel=asked.kernel)
+            if one.experiment.id in wider
+            else one
             for one in prepared
         ]
         found = run_more(more, lambda: is_stopped() or is_over())
@@ -232,9 +235,7 @@ def _data(one: Prepared, found: SweepResults) -> Data | StudyError:
 def _before(folder: Path) -> Json | None:
     """`study.json` of an earlier start."""
     try:
-        data = read_bytes(folder / STUDY_JSON)
-        check_file(folder, STUDY_JSON, data)
-        document = json.loads(data)
+        document = json.loads(read_file(folder, STUDY_JSON))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -11,11 +11,13 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp, documents
 from airtcp._airtcp import Document
+from airtcp._files import within
 from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults
 from airtcp.errors import SweepError
@@ -78,7 +80,7 @@ class Arm:
     only: Mapping[str, tuple[Value, ...]]
     """Values of parameters at which it runs."""
     kernel: str | None = None
-    """Version or file of the kernel that the ends of its flows are; `None`: they are simulated."""
+    """Version of the kernel that the ends of its flows are; `None`: they are simulated."""
 
 
 ScenarioSource = Path | Mapping[str, Any]
@@ -118,6 +120,8 @@ class Sweep:
     """The same for a full one."""
     path: Path | None = None
     """The file it came from. Scenario files are relative to it, or else to the working directory."""
+    root: Path | None = None
+    """The folder that came with that file, out of which it names nothing. Default: the folder it is in."""
     document: Document | None = field(default=None, repr=False, compare=False)
     """Document from which it was read, with the places of its values."""
 
@@ -134,10 +138,12 @@ class Sweep:
         document = self.document or Document.of(self._given(), str(self.path or f"sweep {self.name!r}"))
         file = documents.read(document, SweepFile, SweepError)
         if not isinstance(file.arms, list):
-            document = _with_shared_arms(document, file.arms, self.folder)
+            document = _with_shared_arms(document, file.arms, self.folder, self._beside)
             file = documents.read(document, SweepFile, SweepError)
         object.__setattr__(self, "document", document)
-        for name, value in _Check(file, self.folder, Faults(document, SweepError)).made().items():
+        for name, value in (
+            _Check(file, partial(self._beside, self.folder), Faults(document, SweepError)).made().items()
+        ):
             object.__setattr__(self, name, value)
 
     def _given(self) -> dict[str, object]:
@@ -167,14 +173,14 @@ class Sweep:
         return cls.from_document(documents.load(path, "sweep", SweepError), Path(path))
 
     @classmethod
-    def from_document(cls, document: Document, path: Path) -> Sweep:
-        """From what a sweep file holds; as `load`.
+    def from_document(cls, document: Document, path: Path, root: Path | None = None) -> Sweep:
+        """From what a sweep file holds; as `load`. `root` is the folder that came with it.
 
         Raises:
             SweepError: it is wrong.
         """
         documents.read(document, SweepFile, SweepError)
-        return cls(**{"name": path.stem, **document.value()}, path=path, document=document)
+        return cls(**{"name": path.stem, **document.value()}, path=path, root=root, document=document)
 
     def varied(
         self,
@@ -228,6 +234,16 @@ class Sweep:
         """Folder to which relative paths refer."""
         return self.path.parent if self.path is not None else Path()
 
+    def _beside(self, folder: Path, name: str) -> Path:
+        """A file that one in `folder` names. A program names what it likes; a file stays in its folder.
+
+        Raises:
+            OSError: it leads out.
+        """
+        if self.path is None:
+            return folder / name
+        return within(self.root or self.folder, folder, name)
+
 
 def _plain(source: object) -> object:
     """A scenario in the form of a file."""
@@ -236,7 +252,10 @@ def _plain(source: object) -> object:
     return source.to_dict() if hasattr(source, "to_dict") else source
 
 
-def _with_shared_arms(document: Document, given: str | SharedArms, folder: Path) -> Document:
+Beside = Callable[[Path, str], Path]
+
+
+def _with_shared_arms(document: Document, given: str | SharedArms, folder: Path, beside: Beside) -> Document:
     """With arms of a file of their own, which several sweeps share: all of them, or those that are named.
 
     Raises:
@@ -247,15 +266,19 @@ def _with_shared_arms(document: Document, given: str | SharedArms, folder: Path)
     if chosen.only is not None and chosen.without is not None:
         faults.add("use either `only` or `without`, not both", "arms")
         faults.raise_any()
-    file = folder / chosen.file
     try:
+        file = beside(folder, chosen.file)
         other = documents.load(file, "sweep's arms", SweepError)
+    except OSError as error:
+        faults.add(str(error.strerror), "arms", *(() if isinstance(given, str) else ("file",)))
+        faults.raise_any()
+        raise
     except SweepError as error:
         raise SweepError(f"{faults.where('arms')}: {error}") from error
     if "arms" not in other.value() or not other.value().keys() <= {"arms", "catalogue"}:
         raise SweepError(f"{file}: must hold [[arms]] and nothing else but `catalogue`, to be shared by sweeps")
     shared = documents.read(other, ArmsFile, SweepError)
-    sets = _sets(other, shared, file)
+    sets = _sets(other, shared, file, beside)
     names = [arm.name for arm in shared.arms]
     for key in ("only", "without"):
         for i, name in enumerate(getattr(chosen, key) or ()):
@@ -274,14 +297,20 @@ def _with_shared_arms(document: Document, given: str | SharedArms, folder: Path)
     return document
 
 
-def _sets(document: Document, shared: ArmsFile, file: Path) -> dict[int, dict[str, Any]]:
+def _sets(document: Document, shared: ArmsFile, file: Path, beside: Beside) -> dict[int, dict[str, Any]]:
     """The `set` of each arm that names remedies: first theirs, then its own.
 
     Raises:
         SweepError: the catalogue cannot be read, or has no such remedy.
     """
     faults = Faults(document, SweepError)
-    catalogue = None if shared.catalogue is None else Catalogue.load(file.parent / shared.catalogue, SweepError)
+    catalogue = None
+    if shared.catalogue is not None:
+        try:
+            catalogue = Catalogue.load(beside(file.parent, shared.catalogue), SweepError)
+        except OSError as error:
+            faults.add(str(error.strerror), "catalogue")
+            faults.raise_any()
     sets: dict[int, dict[str, Any]] = {}
     for i, arm in enumerate(shared.arms):
         for j, name in enumerate(arm.remedies):
@@ -315,9 +344,9 @@ def _narrowed(only: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[st
 class _Check:
     """Converts the arguments into a form that can be planned, and notes every fault."""
 
-    def __init__(self, file: SweepFile, folder: Path, faults: Faults) -> None:
+    def __init__(self, file: SweepFile, beside: Callable[[str], Path], faults: Faults) -> None:
         self.file = file
-        self.folder = folder
+        self.beside = beside
         self.faults = faults
 
     def made(self) -> dict[str, object]:
@@ -457,10 +486,11 @@ class _Check:
     def _arms(self, axes: Mapping[str, tuple[Value, ...] | Range]) -> tuple[Arm, ...]:
         file = self.file
         tables = file.arms if isinstance(file.arms, list) else []
+        shared = self._scenario(file.scenario, "scenario")
         if not tables and file.scenario is None:
             self.faults.add("is missing: a scenario file, relative to this one, or a table", "scenario")
         if not tables:
-            return (Arm(None, self._scenario(file.scenario), {}, {}, {}),)
+            return (Arm(None, shared, {}, {}, {}),)
         for i, table in enumerate(tables):
             if any(table.name == other.name for other in tables[:i]):
                 self.faults.add(f"two arms are called {table.name!r}", "arms", i, "name")
@@ -469,11 +499,13 @@ class _Check:
             self._templates(table.set, "arms", i, "set")
             for key in table.parameters:
                 self._name(key, "arms", i, "parameters")
-        return tuple(self._arm(table, axes, i) for i, table in enumerate(tables))
+        return tuple(self._arm(table, axes, i, shared) for i, table in enumerate(tables))
 
-    def _arm(self, table: ArmTable, axes: Mapping[str, tuple[Value, ...] | Range], i: int) -> Arm:
+    def _arm(
+        self, table: ArmTable, axes: Mapping[str, tuple[Value, ...] | Range], i: int, shared: ScenarioSource
+    ) -> Arm:
         only = {name: self._only(name, values, axes, i) for name, values in table.only.items()}
-        source = self._scenario(self.file.scenario if table.scenario is None else table.scenario)
+        source = shared if table.scenario is None else self._scenario(table.scenario, "arms", i, "scenario")
         kernel = table.kernel if table.engine == "kernel" else None
         return Arm(table.name, source, table.set, table.parameters, only, kernel)
 
@@ -495,8 +527,14 @@ class _Check:
                 self.faults.add(f"{one!r} is not among the values of `{name}`: {known}", "arms", i, "only", name)
         return tuple(values)
 
-    def _scenario(self, source: str | Mapping[str, Any] | None) -> ScenarioSource:
-        return self.folder / source if isinstance(source, str) else source or {}
+    def _scenario(self, source: str | Mapping[str, Any] | None, *place: str | int) -> ScenarioSource:
+        if not isinstance(source, str):
+            return source or {}
+        try:
+            return self.beside(source)
+        except OSError as error:
+            self.faults.add(str(error.strerror), *place)
+            return {}
 
 
 def changes_of(

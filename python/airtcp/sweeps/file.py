@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, field
 
-from airtcp.documents import Scalar, Table, Text, Unique, Word, means
+from airtcp.documents import Scalar, Table, Text, Unique, Version, Word, means
 
 MAX_SEED: Final = (1 << 63) - 1
 MAX_RUNS: Final = 1_000_000
@@ -49,7 +49,8 @@ class ArmTable(Table, kw_only=True, frozen=True):
         Engine, means("`kernel`: the ends of its flows are Linux kernels in virtual time (`airtcp shell --virtual`).")
     ] = "airtcp"
     kernel: Annotated[
-        Text, means('With `engine = "kernel"`: a version that `tools/uml/build.py` has built, or a file.')
+        Version,
+        means('With `engine = "kernel"`: a version that `tools/uml/build.py` has built. `--kernel` takes files, too.'),
     ] = "6.12"
 
 

@@ -6,7 +6,6 @@ flow does. All else of the scenario is simulated. What comes out has the form of
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp, realtime
+from airtcp._marker import sha256_of
 from airtcp.errors import RunError
 
 if TYPE_CHECKING:
@@ -49,15 +49,25 @@ class Kernel:
 
 
 @cache
-def kernel(named: str) -> Kernel:
-    """The kernel that an arm names: a version, or a file.
+def kernel(version: str, option: str | None = None) -> Kernel:
+    """The kernel of an arm.
+
+    Args:
+        version: what the arm names.
+        option: a version or a file of the command line, in place of it.
 
     Raises:
         RunError: it is not there.
     """
-    guests = realtime.kernel(named)
-    digest = hashlib.sha256(guests.kernel.read_bytes()).hexdigest()[:12]
-    return Kernel(str(guests.kernel), f"linux-{guests.name}-{digest}")
+    guests = realtime.built(version) if option is None else realtime.kernel(option)
+    return Kernel(str(guests.kernel), f"linux-{guests.name}-{_digest(guests.kernel)}")
+
+
+def _digest(place: Path) -> str:
+    try:
+        return sha256_of(place)[:12]
+    except OSError as error:
+        raise RunError(f"{place}: cannot be read: {error.strerror}") from error
 
 
 def engine(kernel: Kernel | None) -> str:
@@ -102,6 +112,8 @@ def run(text: str, kernel: Kernel, is_stopped: Callable[[], bool] = lambda: Fals
     Raises:
         RunError: it failed.
     """
+    if not kernel.name.endswith(_digest(Path(kernel.place))):
+        raise RunError(f"{kernel.place}: is no more the kernel that was planned, {kernel.name}: start again")
     checked = _airtcp.Checked.from_json(text, "scenario", [])
     scenario: Json = json.loads(checked.to_json())
     duration, warmup = seconds(scenario["duration"]), seconds(scenario["warmup"])

@@ -97,6 +97,7 @@ def plan(
     seeds: int | Sequence[int] | None = None,
     set: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
+    kernel: str | None = None,
 ) -> Plan:
     """Turns a sweep into its runs. Every scenario and every measure is checked; nothing runs yet.
 
@@ -108,13 +109,14 @@ def plan(
         set: other values of parameters (a list is varied) or of places of the scenario.
         progress: called before each point with the number of points planned and of all; 0 of 0 while they are counted.
             An exception that it raises ends the planning.
+        kernel: version or file, in place of the kernels that arms name.
 
     Raises:
         SweepError: the sweep is wrong, or does not fit its scenario.
     """
     sweep = file if isinstance(file, Sweep) else Sweep.load(file)
     sweep = sweep.varied(quick=quick, full=full, seeds=seeds, set=set)
-    return _Planner(sweep, progress).plan()
+    return _Planner(sweep, progress, kernel).plan()
 
 
 def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
@@ -124,9 +126,10 @@ def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
 
 
 class _Planner:
-    def __init__(self, sweep: Sweep, progress: Callable[[int, int], object]) -> None:
+    def __init__(self, sweep: Sweep, progress: Callable[[int, int], object], kernel: str | None) -> None:
         self.sweep: Final = sweep
         self.progress: Final = progress
+        self.kernel: Final = kernel
         assert sweep.document is not None
         self.faults: Final = Faults(sweep.document, SweepError)
         self.at_points: Final[dict[str, list[str]]] = {}
@@ -300,7 +303,7 @@ class _Planner:
         kernel = None
         if arm.kernel is not None:
             try:
-                kernel = kernels.kernel(arm.kernel)
+                kernel = kernels.kernel(arm.kernel, self.kernel)
                 why = kernels.fault(resolved)
             except RunError as error:
                 why = str(error)

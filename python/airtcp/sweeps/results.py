@@ -23,9 +23,8 @@ import polars as pl
 from polars.exceptions import PanicException
 
 from airtcp import _airtcp
-from airtcp._files import read_bytes
 from airtcp._manifest import read_manifest
-from airtcp._marker import Batch, check_file
+from airtcp._marker import Batch, read_file
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, ResultsError
 from airtcp.expressions import nearest
@@ -235,9 +234,7 @@ def read_table(folder: Path, name: str) -> pl.DataFrame:
         DamagedError: it cannot be read, or is damaged.
     """
     try:
-        data = read_bytes(folder / f"{name}.parquet", None)
-        check_file(folder, f"{name}.parquet", data)
-        return pl.read_parquet(data)
+        return pl.read_parquet(read_file(folder, f"{name}.parquet", None))
     except (OSError, pl.exceptions.PolarsError, PanicException) as error:
         raise DamagedError(f"{folder / name}.parquet: damaged result: {error}") from error
 

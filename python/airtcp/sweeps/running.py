@@ -223,6 +223,7 @@ def sweep(
     retry_died: bool = False,
     quick: bool = False,
     set: Mapping[str, Any] | None = None,
+    kernel: str | None = None,
 ) -> SweepResults:
     """Runs a sweep: every combination of its parameters, arms and seeds.
 
@@ -239,13 +240,14 @@ def sweep(
         retry_died: try runs again that died in an earlier start.
         quick: with the overrides of the sweep's `[quick]`.
         set: other values of parameters (a list is varied) or of places of the scenario.
+        kernel: version or file, in place of the kernels that arms name.
 
     Raises:
         SweepError: the sweep is wrong, or does not fit its scenario. Nothing has run.
         ResultsError: results cannot be written to `out`.
         ExecutorError: there is no such executor.
     """
-    planned = plan(file_or_sweep, quick=quick, seeds=seeds, set=set)
+    planned = plan(file_or_sweep, quick=quick, seeds=seeds, set=set, kernel=kernel)
     with Store(Path(out) if out is not None else None) as store:
         (results,) = execute(
             [planned], store, executor, progress, jobs=jobs, memory_limit=memory_limit, retry_died=retry_died
