@@ -11,9 +11,12 @@ import pytest
 
 from airtcp import realtime
 from airtcp.errors import RunError, SweepError
+from airtcp.sweeps import kernels
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.running import sweep
+from airtcp.sweeps.task import perform
+from conftest import Command
 
 LINE: dict[str, Any] = {
     "duration": "1500ms",
@@ -62,6 +65,83 @@ def test_a_kernel_that_is_not_built_is_told_before_any_run() -> None:
 
 
 @pytest.mark.parametrize(
+    "named", ["./evil", "evil", "/bin/true", "..", "6.12/../evil", "6.12\n", "", " 6.12", "http://x"]
+)
+def test_a_file_names_a_kernel_by_its_version_only(named: str) -> None:
+    with pytest.raises(SweepError, match=r"arms\[1\]\.kernel.*: must be .*a version such as `6\.12`"):
+        arms({"name": "kernel", "engine": "kernel", "kernel": named})
+    with pytest.raises(RunError, match="must be a version"):
+        realtime.built(named)
+
+
+def kept(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+    """Where `tools/uml/build.py` keeps a kernel 6.12, which is a link to a folder with a hash in its name."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    place = folder / "airtcp/uml"
+    (place / "6.12-abc").mkdir(parents=True)
+    (place / "6.12-abc/linux").write_bytes(b"a kernel")
+    (place / "6.12").symlink_to("6.12-abc")
+    return place
+
+
+def test_only_what_was_built_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = kept(monkeypatch, tmp_path / "cache")
+    assert realtime.built("6.12") == realtime.Guests(place / "6.12-abc/linux", "6.12-abc")
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    (evil / "linux").write_bytes(b"another program")
+    # Neither a link out of the folder of built kernels nor what others can write.
+    (place / "6.13").symlink_to(evil)
+    (place / "6.14").mkdir()
+    (place / "6.14/linux").symlink_to("../../../../evil/linux")
+    for version in ("6.13", "6.14"):
+        with pytest.raises(RunError, match=f"kernel {version}: .*leads out of"):
+            realtime.built(version)
+    place.chmod(0o777)
+    with pytest.raises(RunError, match="must be yours, and not writable by others"):
+        realtime.built("6.12")
+
+
+def test_no_kernel_is_looked_for_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(monkeypatch, tmp_path / "cache")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for here in (".", "cache", ""):
+        monkeypatch.setenv("XDG_CACHE_HOME", here)
+        with pytest.raises(RunError, match=r"no kernel 6\.12 is built yet"):
+            realtime.built("6.12")
+    monkeypatch.setenv("HOME", "cache")
+    with pytest.raises(RunError, match="is no absolute path"):
+        realtime.built("6.12")
+
+
+def test_a_path_of_the_command_line_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(monkeypatch, tmp_path / "cache")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "linux").write_bytes(b"another kernel")
+    sweep_ = arms({"name": "kernel", "engine": "kernel"})
+
+    def names(**options: str) -> list[str]:
+        kernels.kernel.cache_clear()
+        return [point.task.kernel.name for point in plan(sweep_, **options).points if point.task.kernel is not None]
+
+    assert [name.rpartition("-")[0] for name in names()] == ["linux-6.12-abc"]
+    assert [name.rpartition("-")[0] for name in names(kernel=str(mine / "linux"))] == ["linux-mine"]
+    # It must still be the kernel that was planned.
+    (task,) = (point.task for point in plan(sweep_, kernel=str(mine / "linux")).points if point.task.kernel is not None)
+    (mine / "linux").write_bytes(b"a third one")
+    outcome = perform(task)
+    assert outcome is not None
+    assert "is no more the kernel that was planned" in (outcome.error or "")
+
+
+def test_the_option_is_refused_where_it_changes_nothing(file: Path, airtcp: Command) -> None:
+    done = airtcp("sweep", file, "--kernel", "6.12")
+    assert (done.returncode, done.stderr) == (2, 'error: --kernel: no arm has engine = "kernel"\n')
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"traffic": {"kind": "call"}}, "unlimited and ping, not call"),
@@ -74,7 +154,7 @@ def test_what_programs_cannot_do_is_told(tmp_path: Path, change: dict[str, Any],
     scenario = copy.deepcopy(LINE)
     scenario["flows"][1] |= change
     with pytest.raises(SweepError, match=message):
-        plan(arms({"name": "kernel", "engine": "kernel", "kernel": str(kernel)}, scenario=scenario))
+        plan(arms({"name": "kernel", "engine": "kernel"}, scenario=scenario), kernel=str(kernel))
 
 
 @pytest.mark.skipif(missing() is not None, reason=f"kernels in virtual time: {missing()}")

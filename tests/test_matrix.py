@@ -384,7 +384,7 @@ def sweep_of(experiment: Path) -> Sweep:
     document = Document.load(experiment, "experiment")
     for key in files.OWN_KEYS:
         document = document.without((key,))
-    return Sweep.from_document(document, experiment)
+    return Sweep.from_document(document, experiment, experiment.parent.parent)
 
 
 def shared(folder: Path, arms: str) -> Sweep:
