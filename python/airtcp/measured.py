@@ -45,7 +45,7 @@ def load(folder: Path) -> Results:
         found = _flows(flows, series)
     except OSError as error:
         raise ResultsError(f"{error.filename or folder}: {error.strerror or error}") from error
-    except (pl.exceptions.PolarsError, ValueError) as error:
+    except (pl.exceptions.PolarsError, ValueError, TypeError) as error:
         raise DamagedError(f"{folder}: damaged: not what `airtcp host monitor` writes: {error}") from error
     end = max([0.0, *flows["end_s"].to_list()])
     empty = _empty()
@@ -85,10 +85,11 @@ def _about(folder: Path) -> Json:
         about = json.loads(_files.read_bytes(_files.within(folder, folder, MANIFEST)))
         if about["format"] != FORMAT or not 1 <= int(about["format_version"]) <= FORMAT_VERSION:
             raise ResultsError(f"{file}: format {about['format']!r} {about['format_version']}: must be {FORMAT!r} 1")
+        datetime.fromtimestamp(about["end_unix_ns"] / 1e9, UTC)
         return {key: about[key] for key in ("source", "kernel", "events", "lost", "end_unix_ns")}
     except OSError as error:
         raise ResultsError(f"{file}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedError(f"{file}: damaged: not what `airtcp host monitor` writes: {error!r}") from error
 
 

@@ -18,12 +18,13 @@ from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup, escape
+from polars.exceptions import PolarsError
 
 import airtcp
 from airtcp import _csp
 from airtcp._files import write_bytes
 from airtcp._marker import Batch
-from airtcp.errors import ResultsError
+from airtcp.errors import DamagedError, ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import here, interactive, matrix, model, network
 from airtcp.report import print as printed
@@ -135,6 +136,14 @@ def load(folder: Path) -> Study:
     Raises:
         ResultsError: none of a study, a sweep and a run, or damaged.
     """
+    try:
+        return _load(folder)
+    except (LookupError, TypeError, AttributeError, ValueError, PolarsError) as error:
+        # Checksums fit whatever somebody has signed anew.
+        raise DamagedError(f"{folder}: damaged: not what airtcp writes ({error!r})") from error
+
+
+def _load(folder: Path) -> Study:
     if (folder / "study.json").is_file():
         return model.read(folder / "study.json")
     if (folder / "sweep.json").is_file():

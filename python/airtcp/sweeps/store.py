@@ -202,8 +202,12 @@ class Store:
                     self.damaged += not is_endless
                     continue
                 entry = _entry_of(line)
+                outcome = None
                 if entry is not None and entry.keys() >= _KEYS and isinstance(entry["measures"], dict):
-                    self.repeated += self._is_known(outcome := _outcome(entry))
+                    with suppress(TypeError, ValueError):
+                        outcome = _outcome(entry)
+                if outcome is not None:
+                    self.repeated += self._is_known(outcome)
                     self._remember(outcome)
                 else:
                     self.damaged += 1
