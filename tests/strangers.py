@@ -316,11 +316,11 @@ def kinds(box: Path, out: Path) -> list[Kind]:
     )
     rate = '[parameters]\nrate = 5\n[set]\n"links.line.rate" = "{rate}Mbit/s"\n'
     (box / "sweep.toml").write_text(
-        f'scenario = "line.toml"\narms = [{{ name = "plain" }}, {{ {arm} }}]\n{rate}{measures}'
+        f'scenario = "line.toml"\narms = [{{ {arm} }}, {{ name = "plain" }}]\n{rate}{measures}'
     )
     (box / "shared.toml").write_text(f'scenario = "line.toml"\narms = {{ file = "arms.toml" }}\n{rate}{measures}')
     (box / "arms.toml").write_text(
-        f'catalogue = "catalogue.toml"\narms = [{{ name = "plain", remedies = ["loss"] }}, {{ {arm} }}]\n'
+        f'catalogue = "catalogue.toml"\narms = [{{ {arm}, remedies = ["loss"] }}, {{ name = "plain" }}]\n'
     )
     (box / "catalogue.toml").write_text(
         '[[remedies]]\nname = "loss"\nset = { "links.line.loss" = 0.01 }\ncommands = [{ on = "a", run = ["x"] }]\n'
@@ -330,8 +330,8 @@ def kinds(box: Path, out: Path) -> list[Kind]:
     (study / "line.toml").write_text(line)
     (study / "catalogue.toml").write_text((box / "catalogue.toml").read_text())
     (study / "arms.toml").write_text(
-        'catalogue = "catalogue.toml"\narms = [{ name = "plain" }, { name = "loss", remedies = ["loss"] }, '
-        f"{{ {arm} }}]\n"
+        f'catalogue = "catalogue.toml"\narms = [{{ {arm} }}, {{ name = "plain" }}, '
+        '{ name = "loss", remedies = ["loss"] }]\n'
     )
     (study / "study.toml").write_text(
         'id = "mine"\ntitle = "Title"\nquestion = "Question?"\nanswer = { findings = ["one"], plot = "figure" }\n'
@@ -360,20 +360,25 @@ def kinds(box: Path, out: Path) -> list[Kind]:
     def read_study() -> None:
         prepare(read(study), "quick")
 
-    sweep = lambda name: plan(box / name).points and None  # noqa: E731
+    def sweep(name: str) -> Callable[[], object]:
+        return lambda: plan(box / name).points and None
+
     schemas = {name: documents.schema(kind) for name, kind in FILES.items()}
     first = sorted((study / "experiments").glob("*.toml"))[0]
-    # A kernel that a file may name boots nothing here, so that the run of its arm fails: the exit code is not 0.
-    fails = lambda *words: lambda: runs(*words)() in (0, 1)  # noqa: E731
+
+    def fails(name: str) -> Callable[[], object]:
+        # A kernel that a file may name boots nothing here, so that the run of its arm fails: the exit code is 1.
+        return lambda: runs("sweep", box / name)() in (0, 1)
+
     return [
         Kind("scenario", scenario, box / "scenario.toml", command("check", box / "scenario.toml"),
              command("run", box / "scenario.toml", "--no-save", "-q")),
-        Kind("sweep", schemas["sweep"], box / "sweep.toml", lambda: sweep("sweep.toml"),
-             fails("sweep", box / "sweep.toml")),
-        Kind("arms", schemas["arms"], box / "arms.toml", lambda: sweep("shared.toml"),
-             fails("sweep", box / "shared.toml")),
-        Kind("catalogue", schemas["catalogue"], box / "catalogue.toml", lambda: sweep("shared.toml"),
-             fails("sweep", box / "shared.toml")),
+        Kind("sweep", schemas["sweep"], box / "sweep.toml", sweep("sweep.toml"),
+             fails("sweep.toml")),
+        Kind("arms", schemas["arms"], box / "arms.toml", sweep("shared.toml"),
+             fails("shared.toml")),
+        Kind("catalogue", schemas["catalogue"], box / "catalogue.toml", sweep("shared.toml"),
+             fails("shared.toml")),
         Kind("study", schemas["study"], study / "study.toml", read_study, run_and_report),
         Kind("experiment", schemas["experiment"], first, read_study, run_and_report),
     ]  # fmt: skip
@@ -542,7 +547,11 @@ def documents_of(folder: Path) -> Iterator[tuple[str, Any, Callable[[Any], None]
     if (folder / JOURNAL).exists():
         head, *lines = (folder / JOURNAL).read_bytes().splitlines(keepends=True)
         first = {key: value for key, value in json.loads(lines[0]).items() if key != "check"}
-        yield JOURNAL, first, lambda value: (folder / JOURNAL).write_bytes(b"".join([head, _line(value), *lines[1:]]))
+
+        def put_line(value: Any) -> None:
+            (folder / JOURNAL).write_bytes(b"".join([head, _line(value), *lines[1:]]))
+
+        yield JOURNAL, first, put_line
     for table in (folder / "verify/tasks.parquet", folder / "runs.parquet"):
         if table.exists():
             rows = pl.read_parquet(table)
@@ -580,7 +589,7 @@ def results(box: Path, hostile: dict[str, str]) -> dict[str, int]:
         "monitor": lambda: None,
     }
     text = (box / "sweep.toml").read_text()
-    (box / "plain.toml").write_text(text.replace(', { name = "kernel", engine = "kernel", kernel = "6.12" }', ""))
+    (box / "plain.toml").write_text(text.replace('{ name = "kernel", engine = "kernel", kernel = "6.12" }, ', ""))
     shutil.copy(HERE / "data/captures/two_losses-sender.pcap", box / "sample.pcap")
     monitor(box / "r-monitor")
     counts: dict[str, int] = {}

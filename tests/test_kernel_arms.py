@@ -122,9 +122,9 @@ def test_a_path_of_the_command_line_is_taken(tmp_path: Path, monkeypatch: pytest
     (mine / "linux").write_bytes(b"another kernel")
     sweep_ = arms({"name": "kernel", "engine": "kernel"})
 
-    def names(**options: str) -> list[str]:
+    def names(kernel: str | None = None) -> list[str]:
         kernels.kernel.cache_clear()
-        return [point.task.kernel.name for point in plan(sweep_, **options).points if point.task.kernel is not None]
+        return [point.task.kernel.name for point in plan(sweep_, kernel=kernel).points if point.task.kernel is not None]
 
     assert [name.rpartition("-")[0] for name in names()] == ["linux-6.12-abc"]
     assert [name.rpartition("-")[0] for name in names(kernel=str(mine / "linux"))] == ["linux-mine"]

@@ -59,7 +59,7 @@ class Seen:
         paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         paths |= {sys.prefix, sys.base_prefix + "/lib", str(package), str(package.parent), str(Path(__file__).parent)}
         paths |= {os.path.realpath(path) for path in paths}
-        self.libraries = (*(f"{path}/" for path in paths), "/usr/lib", "/lib", "/usr/share/zoneinfo")
+        self.libraries = (*(f"{path}/" for path in paths), "/usr/lib/", "/lib/", "/usr/share/zoneinfo/")
         phase = "begin"
         for line in log.read_text(errors="replace").splitlines():
             if f'"{strangers.PHASE}/' in line:
@@ -103,8 +103,8 @@ class Seen:
         return {re.sub(r"^/proc/\d+/", "/proc/self/", path) for path in paths}
 
     def _is_inside(self, path: str) -> bool:
-        own = tuple(f"{self.work}/{name}" for name in ("box", "out", "tmp", "cache"))
-        if path.startswith(own):
+        own = tuple(f"{self.work}/{name}/" for name in ("box", "out", "tmp", "cache"))
+        if f"{path}/".startswith(own):
             # A device is nowhere inside, and a pipe is opened by nobody.
             return not path.endswith(("/pipe", "/device"))
         return path.startswith(self.libraries)
