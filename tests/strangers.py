@@ -366,12 +366,15 @@ def kinds(box: Path, out: Path) -> list[Kind]:
     schemas = {name: documents.schema(kind) for name, kind in FILES.items()}
     first = sorted((study / "experiments").glob("*.toml"))[0]
 
+    def load_scenario() -> None:
+        _airtcp.Checked.load(box / "scenario.toml", [])
+
     def fails(name: str) -> Callable[[], object]:
         # A kernel that a file may name boots nothing here, so that the run of its arm fails: the exit code is 1.
         return lambda: runs("sweep", box / name)() in (0, 1)
 
     return [
-        Kind("scenario", scenario, box / "scenario.toml", lambda: _airtcp.Checked.load(box / "scenario.toml", []) and None,
+        Kind("scenario", scenario, box / "scenario.toml", load_scenario,
              command("run", box / "scenario.toml", "--no-save", "-q")),
         Kind("sweep", schemas["sweep"], box / "sweep.toml", sweep("sweep.toml"),
              fails("sweep.toml")),
