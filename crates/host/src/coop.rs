@@ -212,6 +212,14 @@ pub struct Reading {
     pub control: String,
 }
 
+/// A connection without a route, as after a timeout or when its address has gone, is where it was. `places`: where each was last.
+pub fn stay(readings: &mut [Reading], places: &mut BTreeMap<u64, u32>) {
+    for r in readings.iter_mut().filter(|r| r.interface == 0) {
+        r.interface = places.get(&r.cookie).copied().unwrap_or(0);
+    }
+    *places = readings.iter().map(|r| (r.cookie, r.interface)).collect();
+}
+
 /// Bytes of a reading.
 pub const READING_BYTES: usize = 18 * 8;
 
@@ -301,7 +309,7 @@ mod kernel {
     use super::sources::{Heard, Neighbour, Sources};
     use super::{
         BTreeMap, Claims, Duration, IpAddr, LEASE, Names, READING_BYTES, Radio, Reading, Span, TerminalId, Time,
-        neighbours, scope, shares, silence, sys, with_scope,
+        neighbours, scope, shares, silence, stay, sys, with_scope,
     };
     use crate::load::{Loaded, NAME_BYTES, Refusal, load_named, objects, put};
     use crate::paths::change::{Change, Whose};
@@ -426,6 +434,7 @@ mod kernel {
         let mut capped: BTreeMap<u64, u64> = BTreeMap::new();
         let mut left_alone: BTreeMap<String, ()> = BTreeMap::new();
         let mut connections: Vec<(FlowId, IpAddr)> = Vec::new();
+        let mut places = BTreeMap::new();
         let (mut announced, mut is_alone_told, mut heard) = (0u32, false, false);
         let waiting = RefCell::new(VecDeque::new());
         let map = kernel.announcements()?;
@@ -499,8 +508,9 @@ mod kernel {
                 own.kbps = own.kbps.max(Own::read(&watch, order, radio.interface()).kbps);
             }
             if now() >= daemon.sample_at() {
-                let readings: Vec<Reading> =
-                    kernel.pass()?.into_iter().filter(|r| r.interface == radio.interface()).collect();
+                let mut readings = kernel.pass()?;
+                stay(&mut readings, &mut places);
+                readings.retain(|r| r.interface == radio.interface());
                 connections = readings.iter().map(|r| (FlowId(r.cookie), r.near)).collect();
                 let samples: Vec<FlowSample> = readings.iter().map(sample).collect();
                 daemon.on_sample(now(), &samples, &mut caps);
@@ -712,5 +722,13 @@ mod tests {
         let r = Reading::read(&bytes).unwrap();
         assert_eq!((r.cookie, r.cwnd, r.rtt_us, r.lease, r.control.as_str()), (1, 5, 8, (10, 11), "airtcp_cubic"));
         assert_eq!(Reading::read(&bytes[1..]), None);
+        let (mut places, mut seen) = (BTreeMap::new(), Vec::new());
+        for (cookie, interface) in [(1, 7), (1, 0), (2, 0), (1, 0), (1, 8)] {
+            let mut all =
+                [Reading { cookie, interface, ..r.clone() }, Reading { cookie: 9, interface: 3, ..r.clone() }];
+            stay(&mut all[..if cookie == 2 { 1 } else { 2 }], &mut places);
+            seen.push(all[0].interface);
+        }
+        assert_eq!(seen, [7, 7, 0, 0, 8], "one that was gone meanwhile has no place");
     }
 }

@@ -26,7 +26,8 @@ pub fn daemon_with(bed: &Bed, options: &[&str]) -> (Child, Said) {
         // An ordinary user with just these two.
         let rights = ["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"];
         Command::new("setpriv")
-            .args(["--reuid=1000", "--regid=1000", "--clear-groups"])
+            // Nothing stays of a test that fails.
+            .args(["--reuid=1000", "--regid=1000", "--clear-groups", "--pdeathsig", "KILL"])
             .args(rights)
             .arg(env!("CARGO_BIN_EXE_airtcp-host"))
             .args(["coop", "--interface", "air0"])
