@@ -1,5 +1,6 @@
-//! What the module exports. Text goes in through [`buffer`] and comes out at [`answer_at`]; columns are read where [`finish`] says
-//! they are. One module holds one run: pages that show two have two modules.
+//! Exports of the module. Text goes in through [`buffer`] and comes out at [`answer_at`]; columns
+//! are read where [`finish`] says they are. One module holds one run: pages that show two have two
+//! modules.
 
 #![allow(unsafe_code, reason = "names of exports; no pointer is followed here")]
 

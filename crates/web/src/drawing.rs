@@ -1,4 +1,5 @@
-//! What a picture of a run needs beside the engine's own tables: every frame in the air, and whose packets wait where.
+//! Tables that a picture of a run needs beside the engine's own: every frame in the air, and the
+//! packets that wait, by flow and place.
 
 use airtcp_core::convert::{count, low32};
 use airtcp_core::packet::Packet;
@@ -49,7 +50,7 @@ table! {
     }
 }
 
-/// What is drawn, as it comes together.
+/// Data of a drawing, as it comes together.
 #[derive(Debug)]
 pub(crate) struct Drawing {
     every: Span,

@@ -120,7 +120,7 @@ fn check(sets: &[&str], hide: bool) {
         near(&what, number("encrypted")[row] as f64, if hide { link.mpdus as f64 } else { 0.0 }, 0.002);
         let tries = number("acked_mpdus")[row] + number("lost_mpdus")[row];
         assert!(tries <= number("data_frames")[row]);
-        // Of a PPDU that nobody answered the loss of its MPDUs does not show in a Block Ack.
+        // If nobody answered a PPDU, no Block Ack shows the loss of its MPDUs.
         assert!(number("lost_mpdus")[row] <= link.lost, "{what}");
         assert_eq!(number("unseen_mpdus")[row], 0);
     }

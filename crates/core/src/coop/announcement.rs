@@ -16,8 +16,9 @@
 //!
 //! Version 1 has no flag `correcting`. It is still read, and says nothing of the phase.
 //!
-//! **Nothing here is authenticated**: who can send on the WLAN can claim anything, under any name. So no announcement can stop a
-//! connection, or keep or lift the cap that its own RTT brought. What forged announcements can do:
+//! **Nothing here is authenticated**: who can send on the WLAN can claim anything, under any name.
+//! So no announcement can stop a connection, or keep or lift the cap that its own RTT brought.
+//! Forged announcements can:
 //!
 //! - make the receiver count up to [`super::CoopConfig::max_peers`] terminals too many, or (as `leaving`, or in a real one's name) some too few,
 //!   for as long as they go on and `expire_after` longer. A cap in force is then the share of as many terminals;
@@ -29,7 +30,7 @@
 
 /// Length of an announcement.
 pub const ANNOUNCEMENT_BYTES: usize = 24;
-/// What every announcement begins with.
+/// Magic number at the start of every announcement.
 pub const MAGIC: [u8; 4] = *b"aCWN";
 /// The version that this code writes. It reads version 1 as well.
 pub const VERSION: u8 = 2;
@@ -54,10 +55,10 @@ impl TerminalId {
     }
 }
 
-/// What a terminal says of itself.
+/// Announcement of a terminal about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
-    /// Whose announcement it is.
+    /// The terminal that sent it.
     pub sender: TerminalId,
     /// One more with each announcement, modulo 2^32.
     pub sequence: u32,

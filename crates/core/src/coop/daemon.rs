@@ -2,7 +2,8 @@
 //!
 //! A driver asks [`Daemon::deadline`] when to call. At [`Daemon::sample_at`] it reads the kernel's connections, calls
 //! [`Daemon::on_sample`] and sets the caps that come back (`TCP_BPF_SNDCWND_CLAMP`, or the simulated sender's `set_cwnd_cap`). At the other deadlines it
-//! calls [`Daemon::on_deadline`] and broadcasts what comes back. What arrives on the port goes to [`Daemon::on_announcement`] as it is.
+//! calls [`Daemon::on_deadline`] and broadcasts what comes back. Datagrams that arrive on the port
+//! go to [`Daemon::on_announcement`] unchanged.
 //!
 //! n is the terminal itself and the others that send and count ([`Peers`]). Announcements change n, and thereby the size of a cap that is in force.
 //! With `phases = "shared"` they can also bring a cap to a connection whose own RTT is long, for a stated time ([`super::cap`]). None stops
@@ -32,7 +33,7 @@ use crate::units::{DataRate, Span, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
-/// What the kernel monitor reads of one connection.
+/// Sample of one connection, as the kernel monitor reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSample {
     /// Which connection it is, for as long as it lasts.
@@ -44,7 +45,7 @@ pub struct FlowSample {
     pub least_rtt: Option<Span>,
     /// Bytes acknowledged since the connection began.
     pub delivered_bytes: u64,
-    /// Whether it has data to send or unacknowledged.
+    /// True if it has unsent or unacknowledged data.
     pub sending: bool,
 }
 
@@ -96,7 +97,8 @@ impl Daemon {
         self.sample_at
     }
 
-    /// What the monitor read at `now`. `caps` becomes the cap of each of `flows`, in their order, segments; None: none.
+    /// Takes the samples of the monitor at `now`. `caps` becomes the cap of each of `flows`, in
+    /// their order, segments; None: none.
     pub fn on_sample(&mut self, now: Time, flows: &[FlowSample], caps: &mut Vec<Option<u32>>) {
         self.sample_at = now + self.config.sample_every;
         self.peers.expire(now);
@@ -193,7 +195,7 @@ impl Daemon {
             BwMax::Learn => self.learnt.get(now).map(DataRate::from_bps),
         }
     }
-    /// What a connection is taken to do; none if it is not known.
+    /// Phase that the daemon assumes for a connection; none if the connection is not known.
     pub fn phase(&self, flow: FlowId) -> Option<Phase> {
         self.flows.get(&flow).map(Flow::phase)
     }

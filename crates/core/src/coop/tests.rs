@@ -458,7 +458,8 @@ proptest! {
         prop_assert_eq!(play(&config, &ops)?, story);
     }
 
-    /// What forged reports can do, exactly. Beside the daemon runs one with the same samples and announcements, but no reports in them.
+    /// Checks the exact effect of forged reports. A second daemon gets the same samples and
+    /// announcements, but no reports in them.
     #[test]
     fn a_forged_report_caps_only_who_is_congested_at_its_share_for_a_stated_time(
         rtts in prop::collection::vec(1u64..100, 50..300), honest in 0u64..8, forged in 0u64..8,

@@ -15,7 +15,7 @@ pub(super) struct Marks {
 }
 
 impl Default for Marks {
-    /// What both ends begin with (RFC 9768 section 3.2.1).
+    /// Initial values of both ends (RFC 9768 section 3.2.1).
     fn default() -> Marks {
         Marks {
             ace: 5,
@@ -27,7 +27,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// What a sender of data tells of its peer's packets: ACKs are never marked.
+    /// Report of a sender of data about its peer's packets: ACKs are never marked.
     pub(super) const OF_NONE: AccurateEcn = AccurateEcn { ace: 5, ce_bytes: None };
 
     /// So many segments came marked since the last ACK that was counted; `delivered` is how many this one newly reports.

@@ -127,7 +127,7 @@ fn a_path_on_which_data_get_through_is_not_given_up() {
     assert_eq!(pair.receiver.stats().bytes_delivered, 8 * 1460);
 }
 
-/// What makes a sender act at an instant.
+/// A call that makes a sender act at an instant.
 type Call<'a> = &'a mut dyn FnMut(&mut Sender, Time);
 
 /// A control finds the instant of each call in its path, whoever made the sender act.

@@ -1,4 +1,4 @@
-//! What arrives in bursts beyond the bandwidth, as where ACKs are aggregated.
+//! Arrivals in bursts beyond the bandwidth, as where ACKs are aggregated.
 
 use super::BW_UNIT;
 use crate::convert::{low64, saturate32};
@@ -23,7 +23,7 @@ impl Aggregation {
     /// The allowance is worth at most this long.
     const LIMIT_US: u64 = 100_000;
 
-    /// What is counted begins at `now`: at the first ACK, and after idle.
+    /// Counting begins at `now`: at the first ACK, and after idle.
     pub(in crate::tcp::cc) fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
