@@ -29,7 +29,7 @@ pub(crate) struct Places {
     places: Vec<Place>,
     /// Bytes of files that are over.
     bytes: u64,
-    /// By how many nanoseconds the clock of a place is ahead of the first one's.
+    /// Lead of the clock of each place over that of the first one, in nanoseconds.
     ahead_ns: Vec<i64>,
 }
 

@@ -51,7 +51,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// How long the packet waited on its way to the capture, beyond what the quickest one took.
+    /// Time that the packet waited on its way to the capture, beyond the time of the quickest one.
     fn waited(&mut self, now: Time, value: u32) -> Option<Span> {
         let Some((first, began)) = self.first else {
             self.first = Some((value, now));

@@ -158,7 +158,7 @@ pub(crate) struct Air {
     ppdu: Option<Ppdu>,
     /// Pair of the last PPDU with data, and its sequence numbers that are not acknowledged yet.
     sent: Option<(usize, Vec<u16>)>,
-    /// Whom the last frame that names a sender was from and to.
+    /// Sender and receiver of the last frame that names a sender.
     exchange: Option<(Address, Address)>,
     last_was_rts: bool,
     pub unreadable: u64,

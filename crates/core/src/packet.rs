@@ -161,8 +161,8 @@ impl Packet {
     pub fn incarnation(&self) -> u8 {
         if self.is_external() { 0 } else { (self.meta >> INCARNATION_SHIFT) & INCARNATION }
     }
-    /// Which connection it belongs to, both directions alike: of a simulated packet flow and incarnation, of an external one
-    /// a hash of addresses, protocol and ports.
+    /// Identity of its connection, the same in both directions. For a simulated packet it is flow
+    /// and incarnation, for an external one a hash of addresses, protocol and ports.
     #[inline]
     pub fn connection(&self) -> u32 {
         if self.is_external() {

@@ -96,7 +96,7 @@ impl Purpose {
     }
 }
 
-/// Names a stream: whoever gets it opens it once, and shares it with nobody.
+/// Name of a stream. Its owner opens it once and does not share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     seed: u64,

@@ -55,7 +55,7 @@ pub extern "C" fn answer_at() -> *const u8 {
     module().answer.as_ptr()
 }
 
-/// How many bytes it has.
+/// Number of bytes of the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer_bytes() -> u32 {
     count(module().answer.len())

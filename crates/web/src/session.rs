@@ -50,7 +50,7 @@ fn faults(errors: &ScenarioErrors) -> String {
 pub struct Request {
     /// The scenario, TOML.
     pub toml: String,
-    /// How errors call it.
+    /// Name of the file in errors.
     #[serde(default = "file_name")]
     pub file: String,
     /// Changes to it, each as the argument of `--set`.

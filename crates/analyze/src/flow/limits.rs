@@ -58,8 +58,7 @@ impl Limit {
     }
 }
 
-/// Data that follows an ACK within this time was sent because of it; the second bound is a part of
-/// the round trip.
+/// Data was sent because of an ACK if it follows within this time plus this part of the round trip.
 const PROMPT: Span = Span::from_ms(1);
 const PROMPT_PART: u64 = 16;
 /// A round trip longer than the least by this, and by this part of it, has a queue in it.

@@ -130,7 +130,7 @@ fn check(sets: &[&str], hide: bool) {
     assert!(busy > 1.0 && busy < 3.0, "{busy}");
 }
 
-/// As a network with a key is heard: the bit that says so, and a body nobody can read.
+/// Makes the capture that of a network with a key: the bit that says so, and an unreadable body.
 fn encrypt(capture: &mut [u8]) {
     let mut at = 0;
     while at + 12 <= capture.len() {

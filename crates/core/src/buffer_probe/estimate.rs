@@ -6,17 +6,17 @@
 //!
 //! **Corrected**: when a datagram found no room, the buffer held the datagrams admitted less those
 //! that had left. The number admitted follows from the datagrams' numbers, the number that had left
-//! from the arrivals at the receiver, provided that the time at which the lost datagram came to the
-//! access point is known on the receiver's clock. The sending times are (a log, or number times
-//! gap); one constant is missing, clock offset and delay of the wire together. It lies just below
-//! the least difference of arrival and sending, that of a datagram which found the access point
-//! idle (the first): by the time that it took to access and cross the air, and that the access
-//! point takes beyond the arrival to learn of it and free the place. Within that range the log
-//! itself tells (and so do the other trains, whose first datagrams may have had better luck: a slow
-//! rate at first, or the packet of another in the air before): with the right constant every lost
-//! datagram found the same number held, B, and every admitted one found fewer. The estimate is the
-//! B that contradicts the fewest datagrams, over all constants in the range. So no synchronised
-//! clocks are needed.
+//! from the arrivals at the receiver. For the latter the receiver's clock must show when the lost
+//! datagram came to the access point. The sending times are known (a log, or number times gap); one
+//! constant is missing, clock offset and delay of the wire together. The constant lies just below
+//! the least difference of arrival and sending, which belongs to a datagram that found the access
+//! point idle (the first). The distance is that datagram's time to access and cross the air, and
+//! the time in which the access point learns of the arrival and frees the place. Within that range
+//! the log itself fixes the constant: with the right one every lost datagram found the same number
+//! held, B, and every admitted one found fewer. The other trains help, since their first datagrams
+//! may have met neither a slow rate nor another packet in the air. The estimate is the B that
+//! contradicts the fewest datagrams, over all constants in the range. So no synchronised clocks are
+//! needed.
 //!
 //! A datagram lost on the air took a place and looks like one without room. It found fewer than B held; so for sizes near the
 //! first best one the train is replayed: what is missing although there was room was admitted and lost on the air, held its place until
@@ -26,8 +26,8 @@
 //!
 //! **Counted**: all places that a packet of the train could take at the access point from its
 //! arrival until it is acknowledged. They are places in queues, in the driver and in the air, for
-//! packets of the size sent (a buffer limited in bytes holds more smaller ones). Packets of others
-//! take places and are not seen: with cross traffic the estimate is the buffer less what others had
+//! packets of the size sent. A buffer limited in bytes holds more smaller ones. Packets of others
+//! take places and are not seen. With cross traffic the estimate is the buffer less what others had
 //! in it, on average over the losses.
 //!
 //! **Remaining error**: one or two packets where single frames are sent, as the constant is known to about two transmission times

@@ -13,7 +13,7 @@ pub(super) struct Pacer {
     next_at: Time,
     /// Something is waiting for `next_at`.
     waiting: bool,
-    /// By how much what is leaving is later than it might have been.
+    /// Delay of the next segment beyond the time at which it was allowed to leave.
     credit: Span,
     rng: Rng,
 }

@@ -71,7 +71,8 @@ pub enum Tsq {
     AtMost,
 }
 
-/// How many segments a sender hands to its device at once, where the window lets them go. In the network they are packets of their own.
+/// Number of segments that a sender hands to its device at once, if the window allows them. In the
+/// network they are packets of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentsAtOnce {
@@ -165,7 +166,7 @@ pub enum RttvarRule {
     Linux,
 }
 
-/// How an option is written, and what it comes to.
+/// Written form of an option, and its resolution to a value.
 trait Written<T>: Sized {
     /// `self` over what the base says.
     fn over(self, base: Self) -> Self;
@@ -208,7 +209,7 @@ fn settle<T, W: Written<T>>(name: &'static str, option: Option<W>) -> Result<T, 
 pub struct Unresolved {
     /// Its name.
     pub option: &'static str,
-    /// Which of the parameters that come together in it do not fit each other. `None`: nothing sets it.
+    /// The parameters of the option that contradict each other. `None`: the option is not set.
     pub why: Option<String>,
 }
 

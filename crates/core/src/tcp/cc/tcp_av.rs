@@ -71,9 +71,9 @@ pub struct TcpAvConfig {
     /// Round-trip time in the least window after a loss.
     pub floor_rtt: FloorRtt,
     /// Window that a timeout leaves: as large as after any loss (`"floor"`), or one segment, from
-    /// which slow start leads back (`"one"`). With `"new_data"` it is the same as with `"floor"`,
-    /// and the segments that it lets leave are new data where the timeout sends one segment
-    /// (`timeout_sends_one`). So `airtcp host av` does.
+    /// which slow start leads back (`"one"`). `"new_data"` keeps the same window as `"floor"`, but
+    /// fills it with new data where the timeout sends one segment (`timeout_sends_one`). So `airtcp
+    /// host av` does.
     pub after_timeout: AfterTimeout,
     /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
     pub above: Above,

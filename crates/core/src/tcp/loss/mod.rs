@@ -14,18 +14,19 @@ pub struct Hole {
     pub reported: u32,
     /// When the first segment of the hole was last sent.
     pub sent_at: Time,
-    /// Which of the connection's transmissions that was: of what was sent in the same instant it tells what came later.
+    /// Number of that transmission in the connection: it orders segments sent in the same instant.
     pub number: u64,
     /// The hole was judged lost before and `sent_at` is its retransmission: is that lost as well?
     pub retransmitted: bool,
     /// When the most recently sent of the delivered segments was sent (`RACK.xmit_ts` of RFC 8985). Without SACK it is
     /// inferred: each duplicate ACK stands for the arrival of the next segment above the hole.
     pub newest_delivered_sent_at: Time,
-    /// Which of the connection's transmissions that was, in place of `RACK.end_seq`.
+    /// Number of that transmission in the connection, in place of `RACK.end_seq`.
     pub newest_delivered_number: u64,
-    /// How long that segment took to be acknowledged (`RACK.rtt`).
+    /// Round trip of that segment (`RACK.rtt`).
     pub newest_delivered_rtt: Span,
-    /// How long the segment took that the last ACK with news told of last, whether sent last or not.
+    /// Round trip of the segment that the last ACK with news reported last, in whatever order they
+    /// were sent.
     pub last_delivered_rtt: Span,
     /// When the ACK arrived that last reported something new.
     pub newest_report_at: Time,
@@ -116,8 +117,8 @@ pub trait LossPolicy {
     }
 }
 
-/// True if a retransmission is lost, too, as in Linux since 2018: a segment sent a quarter of the
-/// smallest round trip after it has arrived. Threshold policies offer this as
+/// True if a retransmission is lost, too, by the rule of Linux since 2018. A segment has arrived
+/// that was sent a quarter of the smallest round trip after it. Threshold policies offer this as
 /// `lost_retransmissions`.
 fn is_lost_again(hole: &Hole) -> bool {
     hole.sent_at + hole.min_rtt.mul_ratio(1, 4) < hole.newest_delivered_sent_at

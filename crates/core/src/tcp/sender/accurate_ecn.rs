@@ -53,7 +53,8 @@ impl Sender {
         self.marks = (self.ecn_ok && accurate).then(Marks::default);
     }
 
-    /// How many of the segments that an ACK reports came marked. An ACK that another has overtaken tells nothing.
+    /// Counts the marked ones among the segments that an ACK reports. An ACK that another has
+    /// overtaken does not count.
     pub(super) fn count_marks(&mut self, p: &Packet, ack: &mut Ack) {
         match &mut self.marks {
             Some(marks) if ack.number >= self.snd_una => {

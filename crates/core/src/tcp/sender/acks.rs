@@ -172,8 +172,8 @@ impl Sender {
         self.delivery.on_delivered(ack.now, ack.counted());
     }
 
-    /// How Linux counts what an ACK delivers (6.12, net/ipv4/tcp_input.c): what came twice counts once more (`tcp_dsack_seen`). How far
-    /// segments are overtaken is kept.
+    /// Counts the segments that an ACK delivers as Linux does (6.12, net/ipv4/tcp_input.c): data
+    /// that came twice counts once more (`tcp_dsack_seen`). The extent of reordering is kept.
     fn take_delivery_credit(&mut self, ack: &mut Ack) {
         if let Some(from) = ack.overtaken_from {
             self.note_reordering(from, ack);

@@ -1,5 +1,5 @@
-//! The ACK that a sender expects, taken in few steps: it advances, and all that is outstanding was
-//! sent once only, in order, while nothing is missing, in repair or in question. Nearly every ACK
+//! The ACK that a sender expects, taken in few steps: it advances, and no segment is missing, in
+//! repair or in question. All outstanding segments were sent once only, in order. Nearly every ACK
 //! of a connection is like that. The effect is that of [`Sender::on_ack`]; the steps that find
 //! nothing are left out.
 

@@ -150,7 +150,7 @@ impl Sender {
         let highmark = if sack && repairing && self.high_seq > self.snd_una { self.high_seq } else { self.snd_nxt };
         self.frto = FrtoState::Undecided { advanced: false, highmark };
         if self.board.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED)) {
-            // Which of its copies an ACK is for cannot be told.
+            // An ACK does not show which of the copies it is for.
             self.undo = None;
         }
         self.enter(CaState::Disorder);

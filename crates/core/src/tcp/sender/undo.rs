@@ -1,5 +1,6 @@
-//! State to restore if a reduction proves spurious: by the first timestamp that is echoed after it
-//! (Eifel, RFC 3522), or by a DSACK for every retransmission since (RFC 2883, as Linux uses it).
+//! State to restore if a reduction proves spurious. The proof is the first timestamp that is echoed
+//! after it (Eifel, RFC 3522). It is also a DSACK for every retransmission since (RFC 2883, as
+//! Linux uses it).
 
 use crate::convert::signed32;
 

@@ -155,7 +155,8 @@ fn the_path_is_that_of_the_call() {
 }
 
 proptest! {
-    /// Whatever is lost, both ways, and however late: everything arrives once, in order, and the counts hold.
+    /// For all losses and delays in both directions: everything arrives once, in order, and the
+    /// counts hold.
     #[test]
     fn everything_arrives_whatever_is_lost(
         seed in any::<u64>(),

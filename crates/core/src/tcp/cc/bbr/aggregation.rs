@@ -1,11 +1,12 @@
-//! Arrivals in bursts beyond the bandwidth, as where ACKs are aggregated.
+//! Estimate of arrivals in bursts beyond the bandwidth, as where ACKs are aggregated.
 
 use super::BW_UNIT;
 use crate::convert::{low64, saturate32};
 use crate::tcp::cc::AckSample;
 use crate::units::Time;
 
-/// How much arrives in bursts: the most that was acknowledged beyond bandwidth times time, over five to ten rounds.
+/// Size of bursts: the most segments acknowledged beyond bandwidth times time, over five to ten
+/// rounds.
 #[derive(Debug, Clone, Default)]
 pub(in crate::tcp::cc) struct Aggregation {
     epoch_start: Time,
