@@ -6,7 +6,7 @@
 //! - **TSecr**: data echoes the newest timestamp that the sender had heard (RFC 7323 section 4.3). ACKs with a newer one came
 //!   after it was sent.
 //! - **TSval** is the sender's clock. A packet that passes later, by that clock, than the quickest
-//! one waited that much longer in queues before the capture.
+//!   one waited that much longer in queues before the capture.
 //!
 //! Without timestamps queues before the capture are not known. But if data passed until just before a repetition, its sender
 //! was not silent, so that the timer had hardly run out (`flowing`).

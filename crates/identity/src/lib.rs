@@ -4,8 +4,8 @@
 //! The hash covers the tokens in the sources of the core, the law and the simulator. It also covers
 //! the data compiled into them, and the versions of all crates they depend on. It does not cover
 //! comments, whitespace, tests, and the place of the workspace. The version of rustc does not
-//! count, since Rust and IEEE 754 fix what the sources compute and `libm` supplies the functions
-//! that they do not.
+//! count. Rust and IEEE 754 fix what the sources compute, and `libm` supplies the functions that
+//! they do not fix.
 
 mod dependencies;
 mod source;

@@ -4,9 +4,9 @@
 //! within a quarter of the round trip and 2 ms of the last ACK with news. It answers that ACK, even
 //! if the sender waits a while for reordering to resolve. Away from the sender it is prompt, too,
 //! and no timeout, if data flowed until just before it: a timer ends silence. The *timer* may have
-//! run out if the acknowledgement has stood still for nine tenths of the least timeout RFC 6298
-//! allows (SRTT + 4 RTTVAR, without a minimum). The minimum is 200 ms where losses were reported
-//! and the capture is not at the sender, since repetitions wait in queues before they get there. A
+//! run out if the acknowledgement has stood still for nine tenths of the least timeout of RFC 6298.
+//! That timeout is SRTT + 4 RTTVAR, without a minimum. Its minimum is 200 ms where losses were
+//! reported and the capture is not at the sender: repetitions wait in queues on their way there. A
 //! *timeout* repeats the first unacknowledged segment when the timer may have run out and there is
 //! no fresh reason. A fresh reason is a third report within the prompt time, or the first report of
 //! something sent clearly later. For a segment that was repeated before, it is the report of
@@ -37,8 +37,8 @@
 //! a repetition of data lost before the capture, or was overtaken. It is a repetition if its
 //! timestamp is newer than that of the segment behind the gap, overtaken if older. If they are
 //! equal or missing, the IP identification decides, provided the flow's grows in small steps. Else
-//! time decides: a repetition cannot come before the report of the gap has reached the sender, nor
-//! without any report unless a timeout could have fired. The report takes `near`, or half a round
+//! time decides: a repetition cannot come before the report of the gap has reached the sender.
+//! Without any report a timeout must have been possible. The report takes `near`, or half a round
 //! trip and at most 5 ms if that is not known.
 
 use airtcp_core::convert::{saturate32, signed16, signed32};

@@ -11,12 +11,11 @@
 //! constant is missing, clock offset and delay of the wire together. The constant lies just below
 //! the least difference of arrival and sending, which belongs to a datagram that found the access
 //! point idle (the first). The distance is that datagram's time to access and cross the air, and
-//! the time in which the access point learns of the arrival and frees the place. Within that range
-//! the log itself fixes the constant: with the right one every lost datagram found the same number
-//! held, B, and every admitted one found fewer. The other trains help, since their first datagrams
-//! may have met neither a slow rate nor another packet in the air. The estimate is the B that
-//! contradicts the fewest datagrams, over all constants in the range. So no synchronised clocks are
-//! needed.
+//! the access point's to learn of the arrival and free the place. Within that range the log itself
+//! fixes the constant. With the right one every lost datagram found the same number held, B, and
+//! every admitted one found fewer. The other trains help, since their first datagrams may have met
+//! neither a slow rate nor another packet in the air. The estimate is the B that contradicts the
+//! fewest datagrams, over all constants in the range. So no synchronised clocks are needed.
 //!
 //! A datagram lost on the air took a place and looks like one without room. It found fewer than B held; so for sizes near the
 //! first best one the train is replayed: what is missing although there was room was admitted and lost on the air, held its place until

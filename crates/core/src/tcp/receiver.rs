@@ -4,14 +4,14 @@
 //! taming acknowledgments", SIGCOMM 2020): at most `min(bw / (L * MSS), beta / RTT_min)` times a second, where L is
 //! `ack_every` (there 2) and beta is `acks_per_rtt` (there 4). Some events are still acknowledged
 //! at once (the paper's IACK). They are a segment out of order, a hole filled, data that came
-//! twice, an end, a window that opens. Not here: TACK's changes at the sender and in the ACKs (loss
-//! and delay reports of the receiver, pull-based loss recovery, a sender paced by the rate that the
-//! receiver reports); RTT_min is the receiver's own, from the echoed timestamps (as for the receive
-//! buffer), not the sender's; and no ACK waits longer than `delayed_ack`, which bounds the thinning
-//! where RTT_min / beta is longer. A sender fed so few ACKs sends in bursts of what each of them
-//! frees and had better pace; one that counts ACKs grows its window more slowly. With a window or
-//! buffer of one bandwidth-delay product the sender stalls for up to 1 / beta of the round trip: it
-//! wants as much more.
+//! twice, an end, a window that opens. Not here: TACK's changes at the sender and in the ACKs.
+//! These are loss and delay reports of the receiver, pull-based loss recovery, and a sender paced
+//! by the rate that the receiver reports. RTT_min is the receiver's own, from the echoed timestamps
+//! (as for the receive buffer), not the sender's. No ACK waits longer than `delayed_ack`, which
+//! bounds the thinning where RTT_min / beta is longer. A sender with so few ACKs sends in bursts,
+//! as much as each of them frees, and should pace. A sender that counts ACKs grows its window more
+//! slowly. With a window or buffer of one bandwidth-delay product the sender stalls for up to 1 /
+//! beta of the round trip. It needs as much more.
 
 mod compression;
 mod echo;
@@ -515,7 +515,7 @@ impl Receiver {
     }
 
     /// `start..end` has come and is not in yet. The array of SACK blocks has room for two changes
-    /// that no ACK has reported. A third one sends the ACK that waits (TCP_SACK_BLOCKS_EXPECTED).
+    /// that no ACK has reported. A third change sends the waiting ACK (TCP_SACK_BLOCKS_EXPECTED).
     #[inline]
     fn before_compression(&mut self, start: u64, end: u64, now: Time, out: &mut Outputs) {
         if self.compression.is_waiting() && start > self.rcv_nxt {

@@ -72,8 +72,8 @@ pub struct TcpAvConfig {
     pub floor_rtt: FloorRtt,
     /// Window that a timeout leaves: as large as after any loss (`"floor"`), or one segment, from
     /// which slow start leads back (`"one"`). `"new_data"` keeps the same window as `"floor"`, but
-    /// fills it with new data where the timeout sends one segment (`timeout_sends_one`). So `airtcp
-    /// host av` does.
+    /// fills it with new data where the timeout sends one segment (`timeout_sends_one`). The
+    /// command `airtcp host av` does so.
     pub after_timeout: AfterTimeout,
     /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
     pub above: Above,

@@ -3,9 +3,9 @@
 //!
 //! The first three segments above a hole are reported at once, so that compression does not delay
 //! the detection of the loss. Those after them wait for 5 % of the round trip, or for as many
-//! segments as the profile says. The round trip is the smaller of two: the one that the handshake
-//! showed (`srtt_us`, which an end that sends no data measures only then), and the one that echoed
-//! timestamps show (`rcv_rtt_est`).
+//! segments as the profile says. The round trip is the smaller of two. One is that of the handshake
+//! (`srtt_us`, which an end that sends no data measures only then). The other is that of the echoed
+//! timestamps (`rcv_rtt_est`).
 
 use crate::units::{Span, Time};
 

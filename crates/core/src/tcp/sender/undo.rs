@@ -1,5 +1,5 @@
-//! State to restore if a reduction proves spurious. The proof is the first timestamp that is echoed
-//! after it (Eifel, RFC 3522). It is also a DSACK for every retransmission since (RFC 2883, as
+//! State to restore if a reduction proves spurious. One proof is the first timestamp that is echoed
+//! after it (Eifel, RFC 3522). The other is a DSACK for every retransmission since (RFC 2883, as
 //! Linux uses it).
 
 use crate::convert::signed32;

@@ -1,7 +1,7 @@
 //! Against the Linux kernel's own packets (`evidence/figures/kernel/losses.json`, made by `evidence/kernel/losses.py`): the same
 //! scripts of lost and delayed packets, run with the profile `linux-6`, send the same segments at the same times.
 //!
-//! If a timer makes a segment leave, the kernel is later by the rounding of its jiffies and timer
+//! If a timer makes a segment leave, the kernel is later by the delay of its jiffies and timer
 //! wheel. That much is allowed; later segments may be as late as such a timer, or on time, since
 //! only some of them follow from it. Everything else has [`TOLERANCE_MS`]. The remaining
 //! differences are in [`ACCEPTED`], each with the mechanism behind it. A run that agrees and is
@@ -39,7 +39,7 @@ const ACCEPTED: &str = include_str!("against_linux.txt");
 /// Accepted differences of the runs whose ACKs are delayed and compressed.
 const ACCEPTED_AS_IS: &str = include_str!("against_linux_as_is.txt");
 
-/// Mechanisms behind the differences in [`ACCEPTED`].
+/// Mechanism behind each difference in [`ACCEPTED`].
 const REASONS: &[(&str, &str)] = &[
     (
         "cubic",
