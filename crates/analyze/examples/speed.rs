@@ -73,7 +73,7 @@ fn main() {
 fn processor_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<f64> = stat.rsplit(')').next().unwrap_or("").split(' ').filter_map(|f| f.parse().ok()).collect();
-    // What is left begins with field 4, since the state is no number.
+    // The remaining fields begin with field 4, since the state is no number.
     fields.get(10).zip(fields.get(11)).map_or(f64::NAN, |(user, system)| (user + system) / 100.0)
 }
 

@@ -24,7 +24,7 @@ const POINTS: usize = 500_000;
 const LEAST_POINTS: usize = 64;
 const RETRANSMISSIONS: usize = 1_000_000;
 
-/// What bounds an analysis.
+/// Bounds of an analysis.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Points of a flow in each series at most; thinned evenly beyond.
@@ -41,7 +41,7 @@ impl Default for Options {
     }
 }
 
-/// What the capture is.
+/// Description of the capture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// pcap or pcapng.
@@ -58,11 +58,11 @@ pub struct Summary {
     pub tcp_packets: u64,
     /// TCP connections among them.
     pub connections: u64,
-    /// Of the packets, on the wire.
+    /// Bytes of the packets, on the wire.
     pub bytes: u64,
     /// Time of the first packet.
     pub first: Option<UnixTime>,
-    /// Of the last one.
+    /// Time of the last packet.
     pub last: Option<UnixTime>,
 }
 
@@ -158,7 +158,7 @@ impl Analyzer {
                 }
                 Ok(None) => self.at_end = true,
                 Err(damage) => {
-                    // What other files hold is read all the same.
+                    // Other files are read all the same.
                     self.damage.push(damage);
                 }
             }
@@ -236,7 +236,7 @@ impl Analyzer {
         std::mem::take(&mut self.rows).into_tables()
     }
 
-    /// What ended the reading before the end of a file, the first such.
+    /// The first damage that ended the reading before the end of a file.
     pub fn damage(&self) -> Option<&CaptureError> {
         self.damage.first().map(|broken| &broken.damage)
     }
@@ -253,7 +253,7 @@ impl Analyzer {
         self.places.bytes_read()
     }
 
-    /// What the capture is, as far as it has been read.
+    /// Description of the capture, as far as it has been read.
     pub fn summary(&self) -> Summary {
         Summary {
             format: self.places.format(),
@@ -269,7 +269,7 @@ impl Analyzer {
         }
     }
 
-    /// What a reader of the results should know.
+    /// Notes for a reader of the results.
     pub fn notes(&self) -> Vec<String> {
         let c = &self.counts;
         let mut notes = Vec::new();
@@ -336,7 +336,7 @@ fn clock(first: &mut Option<UnixTime>, now: &mut Time, counts: &mut Counts, time
     *now
 }
 
-/// What each flow may keep with so many connections open.
+/// Limits of each flow with so many connections open.
 fn limits(connections: usize, points: usize) -> Limits {
     let flows = 2 * connections.max(1);
     let points = points.max(2);

@@ -122,7 +122,7 @@ impl Connection {
         self.last_at
     }
 
-    /// Whether a SYN begins another connection between the same ports.
+    /// True if a SYN begins another connection between the same ports.
     pub(crate) fn is_followed_by(&self, p: &Segment) -> bool {
         if !p.has(TcpFlags::SYN) || p.has(TcpFlags::ACK) {
             return false;

@@ -25,7 +25,7 @@ pub(crate) struct Segment {
     pub place: u32,
     pub source: Endpoint,
     pub destination: Endpoint,
-    /// Of IPv4.
+    /// Identification; only IPv4 has it.
     pub ip_id: Option<u16>,
     pub seq: u32,
     pub ack: u32,

@@ -179,13 +179,14 @@ pub(crate) struct Flow {
     overtaken_clearly_at: Option<Time>,
     /// Since when there are three reports of something above it.
     third_report_at: Option<Time>,
-    /// What had been sent when fast recovery could begin, if nothing has been sent again since: its end, as the sender has it.
+    /// End of the data that the sender had sent when fast recovery could begin, if nothing has been
+    /// sent again since.
     known_lost: Option<u64>,
     /// When the flight began that is out now.
     flight_began_at: Time,
     sent_order: u64,
     newest_delivered: Delivered,
-    /// Of the sender.
+    /// Round trip of the sender.
     rtt: Rtt,
     /// From the capture to the receiver and back.
     far: Rtt,
@@ -202,7 +203,7 @@ pub(crate) struct Flow {
     pub syn_seen: bool,
     pub fin_seen: bool,
     pub rst_seen: bool,
-    /// Whether the last data carried PSH or FIN.
+    /// True if the last data carried PSH or FIN.
     pushed: bool,
     /// MSS the receiver announced; largest payload.
     pub announced_mss: Option<u16>,

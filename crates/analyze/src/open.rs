@@ -10,7 +10,7 @@ use crate::decode::{Endpoint, Segment};
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Of a connection that is open.
+/// Place of an open connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 

@@ -27,9 +27,9 @@ impl Place {
 /// All that is read.
 pub(crate) struct Places {
     places: Vec<Place>,
-    /// Of files that are over.
+    /// Bytes of files that are over.
     bytes: u64,
-    /// By how many nanoseconds the clock of a place is ahead of the first one's.
+    /// Lead of the clock of each place over that of the first one, in nanoseconds.
     ahead_ns: Vec<i64>,
 }
 
@@ -51,7 +51,7 @@ impl Places {
         Places { places, bytes: 0, ahead_ns }
     }
 
-    /// The next packet. What is damaged is left out from there on.
+    /// The next packet. The rest of a damaged file is left out.
     pub(crate) fn read(&mut self) -> Result<Option<Next<'_>>, Broken> {
         let mut first: Option<(UnixTime, usize)> = None;
         for i in 0..self.places.len() {
@@ -102,7 +102,7 @@ impl Places {
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes + self.readers().map(Reader::bytes_read).sum::<u64>()
     }
-    /// Of the open file of each place.
+    /// Reader of the open file of each place.
     fn readers(&self) -> impl Iterator<Item = &Reader> {
         self.places.iter().map(|place| &place.reader)
     }

@@ -73,7 +73,7 @@ pub struct Raw<'a> {
     pub wire_bytes: u32,
 }
 
-/// What ended the reading of a file before its end.
+/// Fault that ended the reading of a file before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// It cannot be read.
@@ -97,7 +97,7 @@ pub enum CaptureError {
         offset: u64,
         /// `offset` counts in what gzip unpacked.
         unpacked: bool,
-        /// What is wrong, and what was expected.
+        /// The fault, and the expected contents.
         what: String,
     },
 }

@@ -27,7 +27,7 @@ impl Rtt {
         self.sum_ns += u128::from(rtt.as_ns());
     }
 
-    /// What the sender's timeout is calculated from (RFC 6298 section 2).
+    /// Updates the values from which the sender's timeout is calculated (RFC 6298 section 2).
     pub(crate) fn smooth(&mut self, rtt: Span) {
         let least = Span::from_ns(1);
         if self.srtt.is_zero() {

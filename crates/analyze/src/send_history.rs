@@ -1,5 +1,5 @@
-//! What a sender has out: segments in the order of their sequence numbers, without gaps, and some that were acknowledged
-//! already, because a repetition or a report of a duplicate may still come.
+//! Outstanding segments of a sender, in the order of their sequence numbers, without gaps. Some
+//! acknowledged ones are kept, because a repetition or a report of a duplicate may still come.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,7 +12,7 @@ use airtcp_core::units::Time;
 pub(crate) const ORIGIN: u64 = 1 << 40;
 
 flags! {
-    /// What is known of a run of bytes.
+    /// Knowledge about a run of bytes.
     pub(crate) struct Marks {
         /// The capture has not shown it: what came after it did.
         UNSEEN = 1,
@@ -50,7 +50,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Whether at least one of `marks` is set.
+    /// True if at least one of `marks` is set.
     pub(crate) fn has(&self, marks: Marks) -> bool {
         self.marks.has_any(marks)
     }
@@ -59,7 +59,8 @@ impl Sent {
     }
 }
 
-/// What a packet asks for costs a few steps, however much is outstanding.
+/// Segments that a sender has sent. A lookup for a packet costs a few steps, however much is
+/// outstanding.
 #[derive(Debug, Default)]
 pub(crate) struct SendHistory {
     /// The first `acked` of them are acknowledged.
@@ -68,7 +69,7 @@ pub(crate) struct SendHistory {
     sacked_bytes: u64,
     /// Where those begin that are SACKed.
     sacked: BTreeSet<u64>,
-    /// What is outstanding, in segments of this size, begun ones counted.
+    /// Outstanding data in segments of `segment_bytes`, begun ones counted.
     segments: u64,
     segment_bytes: u64,
 }
@@ -87,7 +88,8 @@ fn look(_segments: u64) {
 }
 
 impl SendHistory {
-    /// What is outstanding, in segments of so many bytes, begun ones counted. It is counted anew only when their size is another one.
+    /// Outstanding data in segments of so many bytes, begun ones counted. The count is renewed only
+    /// when their size changes.
     pub(crate) fn outstanding_segments(&mut self, bytes: u32) -> u64 {
         let bytes = u64::from(bytes.max(1));
         if self.segment_bytes != bytes {
@@ -103,7 +105,7 @@ impl SendHistory {
     pub(crate) fn front(&self) -> Option<&Sent> {
         self.sent.get(self.acked)
     }
-    /// Of the outstanding ones.
+    /// The outstanding segment at `index`, from 0.
     pub(crate) fn nth(&self, index: usize) -> Option<&Sent> {
         self.sent.get(self.acked + index)
     }
@@ -127,7 +129,8 @@ impl SendHistory {
         *self = SendHistory::default();
     }
 
-    /// Forgets the oldest beyond `limit`. What is still outstanding is forgotten too: returns how many of these.
+    /// Forgets the oldest segments beyond `limit`, outstanding ones too; returns the number of the
+    /// latter.
     pub(crate) fn shrink_to(&mut self, limit: usize) -> u32 {
         let mut lost = 0;
         while self.sent.len() > limit {
@@ -171,7 +174,7 @@ impl SendHistory {
 
     /// Index of the segment that holds `offset`, or of the first one above it.
     fn find(&self, offset: u64) -> usize {
-        // What is asked for is mostly near one of the ends.
+        // The offset is mostly near one of the ends.
         match self.sent.get(self.acked) {
             Some(front) if front.start <= offset && offset < front.end => self.acked,
             _ => self.sent.partition_point(|s| s.end <= offset),

@@ -1,4 +1,5 @@
-//! Every table of an analysis, column by column with unit and meaning. What a capture does not show is NaN.
+//! Every table of an analysis, column by column with unit and meaning. A value that a capture does
+//! not show is NaN.
 
 use std::borrow::Cow;
 
@@ -156,7 +157,7 @@ table! {
 }
 
 table! {
-    /// What one station sent to another, in a capture in monitor mode.
+    /// Traffic from one station to another, in a capture in monitor mode.
     pub(crate) Stations of StationRow as "stations" {
         place: U32(u32) = "number of the place of capture, from 0",
         channel_mhz: U32(u32) = "centre of the primary channel, 0: not told",

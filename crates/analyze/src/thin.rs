@@ -26,7 +26,7 @@ impl<T> Thinned<T> {
                 });
                 self.stride *= 2;
             }
-            // What came since the last point that stayed may be less than the new stride.
+            // The points since the last one kept may be fewer than the new stride.
             if self.offered % self.stride == 0 {
                 self.points.push(point());
             }

@@ -5,8 +5,8 @@
 //!
 //! - **TSecr**: data echoes the newest timestamp that the sender had heard (RFC 7323 section 4.3). ACKs with a newer one came
 //!   after it was sent.
-//! - **TSval** is the sender's clock. What a packet passes later than the quickest one, by that clock, it waited in queues before
-//!   the capture.
+//! - **TSval** is the sender's clock. A packet that passes later, by that clock, than the quickest
+//!   one waited that much longer in queues before the capture.
 //!
 //! Without timestamps queues before the capture are not known. But if data passed until just before a repetition, its sender
 //! was not silent, so that the timer had hardly run out (`flowing`).
@@ -37,7 +37,7 @@ const ENOUGH_TICKS: u32 = 30;
 /// Clocks run apart by a ten-thousandth at most.
 const DRIFT_PART: u64 = 10_000;
 
-/// Of a sender's timestamps: when a packet was sent.
+/// A sender's clock, known by its timestamps: it tells when a packet was sent.
 #[derive(Debug, Default)]
 struct Clock {
     /// Value and passing of the first one, and ticks since at the last one.
@@ -51,7 +51,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// How long the packet waited on its way to the capture, beyond what the quickest one took.
+    /// Time that the packet waited on its way to the capture, beyond the time of the quickest one.
     fn waited(&mut self, now: Time, value: u32) -> Option<Span> {
         let Some((first, began)) = self.first else {
             self.first = Some((value, now));
@@ -158,7 +158,7 @@ impl View {
         flow.on_ack(&Passing { now: self.last, near: Span::ZERO, slack: tick * 2, by_clock, ..at }, &segment);
     }
 
-    /// What had come by `now`, when a packet was sent that echoes `echo`.
+    /// Hears the ACKs that had come by `now`, when a packet was sent that echoes `echo`.
     fn hear_until(&mut self, now: Time, echo: Option<u32>, flow: &mut Flow) {
         while let Some(first) = self.coming.front() {
             let due = first.at.seen + first.at.turn;

@@ -1,8 +1,10 @@
-//! What other loss policies would have done: asks the policies themselves, with what the capture shows.
+//! Decisions that other loss policies would have made: the policies themselves judge the data of
+//! the capture.
 //!
-//! From the first sign of a hole on, each ACK is shown to EFR, Early Retransmit and RACK as the sender would; when one says
-//! *lost*, its time is kept until the acknowledgement moves or the sender repeats the segment. What follows from the answer
-//! (another window, other packets) is not played through: a timeout counts as avoided if the policy had the loss before it.
+//! From the first sign of a hole on, EFR, Early Retransmit and RACK get each ACK as from the
+//! sender. When one says *lost*, its time is kept until the acknowledgement moves or the sender
+//! repeats the segment. Consequences of the answer (another window, other packets) are not played
+//! through: a timeout counts as avoided if the policy had the loss before it.
 //!
 //! Not in a capture and therefore inferred: cwnd, see [`crate::flow::Flow::cwnd_estimate`]; whether unsent data was at hand,
 //! assumed unless the last segment sent carried PSH or FIN, which stacks set on the last of what was written. All times are

@@ -66,7 +66,7 @@ const RETRY: u8 = 0x08;
 const PROTECTED: u8 = 0x40;
 const FCS_BYTES: usize = 4;
 
-/// What one station sent to another.
+/// Traffic from one station to another.
 #[derive(Debug)]
 struct Pair {
     from: Address,
@@ -156,9 +156,9 @@ pub(crate) struct Air {
     pairs: Vec<Pair>,
     by_address: HashMap<(Address, Address, u16), usize>,
     ppdu: Option<Ppdu>,
-    /// Of the last PPDU with data: its pair, and what was not acknowledged yet.
+    /// Pair of the last PPDU with data, and its sequence numbers that are not acknowledged yet.
     sent: Option<(usize, Vec<u16>)>,
-    /// Whom the last frame that names a sender was from and to.
+    /// Sender and receiver of the last frame that names a sender.
     exchange: Option<(Address, Address)>,
     last_was_rts: bool,
     pub unreadable: u64,
@@ -175,7 +175,7 @@ fn address(frame: &[u8], at: usize) -> Option<Address> {
     frame.get(at..at + 6)?.try_into().ok()
 }
 
-/// What a frame says of itself.
+/// Fields of a frame's header.
 struct Frame {
     kind: u8,
     retry: bool,
@@ -356,7 +356,7 @@ impl Air {
         let start = Seq12::new(u16::from_le_bytes([*low, *high]) >> 4);
         let arrived = |number: u16| {
             let offset = usize::from(start.distance_to(Seq12::new(number)));
-            // What lies before the window has been taken.
+            // MPDUs before the window have been received.
             offset >= 2048 || bitmap.get(offset / 8).is_some_and(|byte| byte >> (offset % 8) & 1 == 1)
         };
         numbers.sort_unstable_by_key(|&n| start.distance_to(Seq12::new(n)));

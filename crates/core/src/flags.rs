@@ -22,11 +22,11 @@ macro_rules! flags {
             $vis const fn when(condition: bool, flags: $name) -> $name {
                 if condition { flags } else { $name::NONE }
             }
-            /// Whether all of `flags` are in.
+            /// True if all of `flags` are set.
             $vis const fn has_all(self, flags: $name) -> bool {
                 self.0 & flags.0 == flags.0
             }
-            /// Whether at least one of `flags` is in.
+            /// True if at least one of `flags` is set.
             $vis const fn has_any(self, flags: $name) -> bool {
                 self.0 & flags.0 != 0
             }

@@ -51,7 +51,7 @@ pub enum Mode {
     Gradual,
 }
 
-/// What a receiver tells (RFC 8698 section 6.4).
+/// Feedback report of a receiver (RFC 8698 section 6.4).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
     /// The receiver's advice.

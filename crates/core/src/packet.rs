@@ -74,7 +74,7 @@ pub struct SackBlock {
     pub end: Seq32,
 }
 
-/// What a packet tells of congestion marks by Accurate ECN (RFC 9768).
+/// Congestion marks that a packet reports by Accurate ECN (RFC 9768).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccurateEcn {
     /// The field ACE (flags AE, CWR and ECE): the low bits of how many packets came marked.
@@ -96,7 +96,7 @@ pub const MAX_SACK_WITH_TS: usize = 3;
 /// The header fields of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Packet {
-    /// Whose it is.
+    /// The flow that the packet belongs to.
     pub flow: FlowId,
     /// Bytes at the IP layer: headers and payload. This is what links, queues and buffers count.
     pub size: u16,
@@ -108,9 +108,10 @@ pub struct Packet {
     pub ecn: Ecn,
     /// None unless `kind` is [`Kind::Tcp`].
     pub flags: TcpFlags,
-    /// Of a simulated packet: bits 0 to 2, how many of `sack` are in use, and bits 3 to 6, incarnation. Of an external one: bits 1
-    /// and 2 are set, which is more than `sack` has; bits 3 to 5, how many of `sack` are in use; bits 0 and 6, access category.
-    /// Bit 7 of both: from destination to source.
+    /// A simulated packet has in bits 0 to 2 the number of entries of `sack` in use, and in bits 3
+    /// to 6 the incarnation. An external packet has bits 1 and 2 set, a number that exceeds the
+    /// length of `sack`. Its bits 3 to 5 hold the number of entries of `sack` in use, bits 0 and 6
+    /// the access category. In both, bit 7 is set if the direction is from destination to source.
     meta: u8,
     /// TCP sequence number; for UDP and echo the datagram's number.
     pub seq: Seq32,
@@ -118,7 +119,8 @@ pub struct Packet {
     pub ack: Seq32,
     /// Receive window in bytes, already scaled.
     pub window: u32,
-    /// Timestamp option (RFC 7323); zero when absent. Of a packet that may be external, see [`Packet::timestamps`].
+    /// Timestamp option (RFC 7323); zero when absent. For a packet that may be external, see
+    /// [`Packet::timestamps`].
     pub ts_val: u32,
     /// Its echo; zero when absent.
     pub ts_ecr: u32,
@@ -159,8 +161,8 @@ impl Packet {
     pub fn incarnation(&self) -> u8 {
         if self.is_external() { 0 } else { (self.meta >> INCARNATION_SHIFT) & INCARNATION }
     }
-    /// Which connection it belongs to, both directions alike: of a simulated packet flow and incarnation, of an external one
-    /// a hash of addresses, protocol and ports.
+    /// Identity of its connection, the same in both directions. For a simulated packet it is flow
+    /// and incarnation, for an external one a hash of addresses, protocol and ports.
     #[inline]
     pub fn connection(&self) -> u32 {
         if self.is_external() {
@@ -194,7 +196,7 @@ impl Packet {
         let in_use_otherwise = self.is_external() && self.sack_count() == MAX_SACK;
         if in_use_otherwise { (0, 0) } else { (self.ts_val, self.ts_ecr) }
     }
-    /// Whether all of `flags` are set.
+    /// True if all of `flags` are set.
     pub fn has(&self, flags: TcpFlags) -> bool {
         self.flags.has_all(flags)
     }
@@ -226,7 +228,8 @@ impl Packet {
             self.sack[MAX_SACK - 1].start = Seq32(tag);
         }
     }
-    /// What it tells by Accurate ECN. Without that the field reads as the two flags say.
+    /// Marks that the packet reports by Accurate ECN. A packet without that field reports them by
+    /// CWR and ECE alone.
     pub fn accurate_ecn(&self) -> AccurateEcn {
         let told = if self.has_tag() { self.sack[MAX_SACK - 1].end.0 } else { 0 };
         let bit = |is_set: bool, value| if is_set { value } else { 0 };
@@ -277,8 +280,9 @@ pub struct Pool {
     held: Vec<Held>,
 }
 
-/// What a radio keeps of a packet while a queue discipline has it. In a large world the packet itself is no longer in the cache
-/// when its turn comes; of these there are four to a line, for all channels together.
+/// Fields of a packet that a radio keeps while a queue discipline has the packet. In a large world
+/// the packet itself has left the cache when its turn comes. Four of these entries fit into a cache
+/// line, for all channels together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Held {
     /// The holder's own number for where it goes.
@@ -327,7 +331,7 @@ impl Pool {
         }
         self.held[id.0 as usize] = Held { session, flow, size, len, is_tcp: kind == Kind::Tcp, reports };
     }
-    /// What the radio that has taken a packet keeps of it.
+    /// The entry of a packet that a radio has taken.
     #[inline]
     pub fn held(&self, id: PacketId) -> &Held {
         &self.held[id.0 as usize]

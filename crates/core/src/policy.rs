@@ -14,7 +14,7 @@ pub use choice::Choice;
 pub struct Axis {
     /// Name of the axis: `airtcp list` and `airtcp explain` go by it.
     pub key: &'static str,
-    /// What its policies are: "a congestion control".
+    /// Noun for one of its policies, with the article: "a congestion control".
     pub what: &'static str,
     /// Where a scenario names one.
     pub place: &'static str,
@@ -86,7 +86,7 @@ impl Page {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// What the policy decides: the first paragraph.
+    /// The decision that the policy makes: the first paragraph.
     pub fn decides(&self) -> String {
         self.text().split("\n\n").next().unwrap_or_default().to_owned()
     }
@@ -97,7 +97,7 @@ impl Page {
         text.split("\n\n").skip(1).find_map(|p| Some(p.strip_prefix(label)?.strip_prefix(": ")?.to_owned()))
     }
 
-    /// What else the page says, paragraph by paragraph.
+    /// The rest of the page, paragraph by paragraph.
     pub fn details(&self) -> Vec<String> {
         let labelled =
             |p: &str| Page::LABELS.iter().any(|l| p.strip_prefix(l).is_some_and(|rest| rest.starts_with(": ")));

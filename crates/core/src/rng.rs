@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::units::Time;
 
-/// What a stream is used for. The discriminants are part of the result format: never renumber, only add.
+/// Use of a stream. The discriminants are part of the result format: never renumber, only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -96,7 +96,7 @@ impl Purpose {
     }
 }
 
-/// Names a stream: whoever gets it opens it once, and shares it with nobody.
+/// Name of a stream. Its owner opens it once and does not share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     seed: u64,

@@ -1,5 +1,5 @@
-//! Tables as values: named columns of equal length, each with its unit and meaning. What simulator and capture analysis
-//! leave behind; bindings and reference pages are generic over them.
+//! Tables as values: named columns of equal length, each with its unit and meaning. Simulator and
+//! capture analysis produce them; bindings and reference pages are generic over them.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -52,7 +52,7 @@ impl Data {
             Data::Bool(v) => v.len(),
         }
     }
-    /// Whether there is none.
+    /// True if it has no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -63,7 +63,7 @@ impl Table {
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, |c| c.data.len())
     }
-    /// Whether it has no row.
+    /// True if it has no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -73,7 +73,7 @@ impl Table {
     }
 }
 
-/// What a [`table!`] is stored in, whichever it is.
+/// Storage of a [`table!`], whichever table it is.
 pub trait Rows: Any + Send {
     /// The finished table.
     fn into_table(self: Box<Self>) -> Table;

@@ -15,11 +15,11 @@ use crate::convert::{count, floor64, low32, low64, signed32};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {what}: {accepted}")]
 pub struct UnitError {
-    /// What was written.
+    /// The text as written.
     pub found: String,
-    /// What should have been there.
+    /// The quantity that was expected.
     pub what: &'static str,
-    /// What would be accepted.
+    /// Description of the accepted values.
     pub accepted: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// Whether it is [`Self::NEVER`].
+    /// True if it is [`Self::NEVER`].
     pub fn is_never(self) -> bool {
         self == Time::NEVER
     }
@@ -113,7 +113,7 @@ impl Span {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// Whether it is no time.
+    /// True if the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -431,8 +431,8 @@ impl Seq32 {
     }
 }
 
-/// An 802.11 sequence number, modulo 4096 (IEEE 802.11-2020 clause 9.2.4.4.2). Of two numbers the one that less than half
-/// the space leads up to is the later.
+/// An 802.11 sequence number, modulo 4096 (IEEE 802.11-2020 clause 9.2.4.4.2). A number is later
+/// than another if it lies less than half the space ahead of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seq12(u16);
 
@@ -460,12 +460,12 @@ impl Seq12 {
     pub const fn distance_to(self, other: Seq12) -> u16 {
         other.0.wrapping_sub(self.0) % Self::MODULUS
     }
-    /// Whether `self` comes before `other`: `other` lies 1 to 2047 numbers ahead.
+    /// True if `self` comes before `other`: `other` lies 1 to 2047 numbers ahead.
     pub const fn is_before(self, other: Seq12) -> bool {
         let ahead = self.distance_to(other);
         ahead != 0 && ahead < Self::MODULUS / 2
     }
-    /// Whether `self` is one of the `size` numbers from `start` on.
+    /// True if `self` is one of the `size` numbers from `start` on.
     pub const fn is_in_window(self, start: Seq12, size: u16) -> bool {
         start.distance_to(self) < size
     }

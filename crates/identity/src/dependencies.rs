@@ -18,7 +18,8 @@ pub(crate) fn versions(root: &Path) -> io::Result<Vec<String>> {
     for package in lock.get("package").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table) {
         packages.entry(text(package, "name")).or_default().push(package);
     }
-    // What the lock file lists is `name`, or `name version` or `name version (source)` where that would be ambiguous.
+    // An entry of the lock file is `name`, or `name version` or `name version (source)` where that
+    // would be ambiguous.
     let find = |listed: &str| -> io::Result<&Table> {
         let mut parts = listed.split(' ');
         let (name, version, source) = (parts.next().unwrap_or_default(), parts.next(), parts.next());

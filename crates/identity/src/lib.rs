@@ -1,8 +1,11 @@
-//! Which engine a workspace builds: a hash of what decides the results of a run, and of nothing else.
+//! Name of the engine that a workspace builds: a hash of everything that decides the results of a
+//! run, and of nothing else.
 //!
-//! What counts: the tokens of the core's, the law's and the simulator's sources, the data compiled into them, and the versions of all
-//! crates they depend on. What does not: comments, whitespace, tests, and the place of the workspace. The version of rustc
-//! does not count, since Rust and IEEE 754 fix what the sources compute and `libm` supplies the functions that they do not.
+//! The hash covers the tokens in the sources of the core, the law and the simulator. It also covers
+//! the data compiled into them, and the versions of all crates they depend on. It does not cover
+//! comments, whitespace, tests, and the place of the workspace. The version of rustc does not
+//! count. Rust and IEEE 754 fix what the sources compute, and `libm` supplies the functions that
+//! they do not fix.
 
 mod dependencies;
 mod source;
@@ -68,7 +71,7 @@ pub fn engine(root: &Path) -> io::Result<(String, Vec<PathBuf>)> {
     Ok((hex, watched))
 }
 
-/// What of an included file can decide a result.
+/// The contents of an included file that can decide a result.
 fn meaning(root: &Path, path: &Path) -> io::Result<Vec<u8>> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("toml") => {

@@ -1,4 +1,4 @@
-//! What of a Rust file decides results: its tokens, without documentation and tests.
+//! The part of a Rust file that decides results: its tokens, without documentation and tests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,8 @@ impl Source {
         Ok(())
     }
 
-    /// What an `include_str!` names. Silence would leave a file out, so what cannot be told is an error.
+    /// Records the file that an `include_str!` names. Silence would leave a file out, so a name
+    /// that cannot be told is an error.
     fn include(&mut self, arguments: &[TokenTree]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let first = match arguments {
@@ -188,7 +189,7 @@ fn operator(tokens: &[TokenTree]) -> String {
     known.map_or_else(|| chars.chars().take(1).collect(), |known| (*known).to_owned())
 }
 
-/// What an attribute holds, `#[...]` or `#![...]`, and where it ends.
+/// Contents of an attribute, `#[...]` or `#![...]`, and the place where it ends.
 fn attribute(tokens: &[TokenTree], at: usize) -> Option<(Vec<TokenTree>, usize)> {
     if !is_char(tokens.get(at), '#') {
         return None;
@@ -219,7 +220,7 @@ fn is_test(attribute: &[TokenTree]) -> bool {
     }
 }
 
-/// Whether the file starts with `#![cfg(test)]`, among its inner attributes.
+/// True if the file starts with `#![cfg(test)]`, among its inner attributes.
 fn inner_test(tokens: &[TokenTree]) -> bool {
     let mut at = 0;
     while let Some((attribute, end)) = attribute(tokens, at) {

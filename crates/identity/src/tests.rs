@@ -122,7 +122,7 @@ fn edit(root: &TempDir, path: &str, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// Whether the edit gives the engine another name.
+/// True if the edit gives the engine another name.
 fn renames(path: &str, from: &str, to: &str) -> bool {
     let root = workspace();
     let before = id(&root);
@@ -150,7 +150,7 @@ fn what_decides_no_result_keeps_the_name() {
         ("crates/core/src/profiles/linux.toml", "# Linux", "# Linux 6"),
         ("crates/core/src/profiles/linux.toml", "window = 10", "window=10 # segments"),
         ("crates/core/schema.json", "many", "many there are"),
-        // Of tests alone.
+        // Dependencies of tests alone.
         ("Cargo.lock", "1.0.1", "1.0.9"),
         ("Cargo.lock", "version = \"0.1.4\"", "version = \"0.1.4\"\nchecksum = \"00\""),
     ] {

@@ -17,7 +17,7 @@ pub mod tcp_av;
 /// Denominator of shares and of fractions of a segment.
 pub const UNIT: u64 = 1 << 10;
 
-/// What a count of segments is at most.
+/// Largest count of segments.
 pub const MOST: u64 = 0xffff_ffff;
 
 /// A time that is not known, or never comes.

@@ -5,7 +5,7 @@
 
 use crate::{MOST, UNIT, UNKNOWN, at_least, at_most, divided, part};
 
-/// What a home does with its base control.
+/// Instruction to a home about its base control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict(pub u64);
 
@@ -52,7 +52,7 @@ pub struct Params {
     pub rtt_min_window_ns: u64,
     /// Round-trip time in the floor: [`choice::MIN`] or [`choice::SMOOTHED`].
     pub floor_rtt: u64,
-    /// What a timeout leaves: [`choice::ONE`], [`choice::FLOOR`] or [`choice::NEW_DATA`].
+    /// Window after a timeout: [`choice::ONE`], [`choice::FLOOR`] or [`choice::NEW_DATA`].
     pub after_timeout: u64,
     /// Beyond the full target: [`choice::HOLD`] or [`choice::BASE`].
     pub above: u64,
@@ -103,7 +103,7 @@ impl Params {
 /// Largest target: 100 Gbit/s.
 pub const MOST_BPS: u64 = 100_000_000_000;
 
-/// What a control may write.
+/// Fields that a control may write.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -113,7 +113,7 @@ pub struct Window {
     pub ssthresh: u64,
 }
 
-/// What a control may read of its connection.
+/// Fields of its connection that a control may read.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
@@ -129,7 +129,7 @@ pub struct Path {
     pub cwnd_clamp: u64,
 }
 
-/// What an ACK told.
+/// Information of an ACK.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack {
@@ -193,9 +193,9 @@ pub struct State {
     pub ahead: u64,
     /// 0: where the window goes is to be computed at the next ACK.
     pub has_aim: u64,
-    /// What the present target needs, in 1/[`UNIT`] segments.
+    /// Window that the present target needs, in 1/[`UNIT`] segments.
     pub low: u64,
-    /// What the full target needs.
+    /// Window that the full target needs.
     pub high: u64,
     /// By how much the window moves in a round trip.
     pub step: u64,
@@ -289,7 +289,7 @@ pub fn threshold(p: &Params, s: &State, path: &Path) -> u64 {
     if rtt == UNKNOWN { 0 } else { at_least(whole(segments(target_now(p, s), rtt, path.mss)), 2) }
 }
 
-/// What a loss leaves at least, segments.
+/// Least window that a loss leaves, segments.
 #[inline]
 pub fn floor(p: &Params, s: &State, path: &Path) -> u64 {
     if p.floor_rtt == choice::MIN {
@@ -299,7 +299,8 @@ pub fn floor(p: &Params, s: &State, path: &Path) -> u64 {
     }
 }
 
-/// What a timeout leaves of the window, segments. Never a raise: the home takes the lesser of it and the window before.
+/// Window that a timeout leaves, segments. It is never a raise: the home takes the lesser of it and
+/// the window before.
 #[inline]
 pub fn loss_window(p: &Params, s: &State, path: &Path) -> u64 {
     if p.after_timeout == choice::ONE { 1 } else { floor(p, s, path) }
@@ -398,7 +399,7 @@ fn tune(p: &Params, s: &mut State, path: &Path, ack: &Ack) {
     let (asked, delivered) = account(p, s, path, ack, &s.round);
     let window = segments(target_now(p, s), path.srtt_ns, path.mss);
     let limit = part(window, p.tune_limit) * at_most(p.tune_rounds, 1_000);
-    // What the base takes above the target is not to be given back.
+    // Data that the base sends above the target is not to be given back.
     let most_ahead = if s.share < UNIT || p.above == choice::BASE { 0 } else { limit };
     let (behind, ahead) = (s.behind.saturating_add(asked), s.ahead.saturating_add(delivered));
     s.behind = at_most(behind.saturating_sub(ahead), limit);

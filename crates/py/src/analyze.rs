@@ -111,7 +111,7 @@ impl Analysis {
         py.detach(|| self.analyzer().packets())
     }
 
-    /// What ended the reading before the end of the file.
+    /// The damage that ended the reading before the end of the file.
     fn damage(&self, py: Python<'_>) -> Option<String> {
         py.detach(|| {
             let analyzer = self.analyzer();
@@ -120,7 +120,7 @@ impl Analysis {
         })
     }
 
-    /// What a reader of the results should know.
+    /// Notes for a reader of the results.
     fn notes(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| self.analyzer().notes())
     }
@@ -136,7 +136,7 @@ impl Analysis {
         to_python(py, tables)
     }
 
-    /// What the capture is.
+    /// Description of the capture.
     fn capture(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let summary = py.detach(|| self.analyzer().summary());
         let Summary { format, gzip, link_types, snap_bytes, packets, tcp_packets, connections, bytes, first, last } =

@@ -48,7 +48,7 @@ fn path(steps: Vec<Step>) -> Path {
     })
 }
 
-/// A file, or values of a program, with the place of everything. What changes it makes another one.
+/// A file, or values of a program, with the place of everything. A change makes another one.
 #[pyclass(module = "airtcp._airtcp", frozen)]
 pub(crate) struct Document(document::Document);
 
@@ -72,7 +72,7 @@ impl Document {
         Ok(Document(document::Document::new(tree(value, Origin::Document, 0)?, name)))
     }
 
-    /// What is in it, as plain values. Keys are in the order of the file.
+    /// Its contents as plain values. Keys are in the order of the file.
     fn value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         object(py, self.0.tree())
     }
@@ -163,7 +163,7 @@ fn tree(value: &Bound<'_, PyAny>, origin: Origin, depth: usize) -> PyResult<Tree
     } else if let Ok(b) = value.cast::<PyBool>() {
         Value::Bool(b.is_true())
     } else if let Ok(i) = value.cast::<PyInt>() {
-        // What does not fit is far outside every range; saturating keeps it there.
+        // A number that does not fit is far outside every range; saturating keeps it there.
         let widest = || if i.lt(0).unwrap_or(false) { i128::MIN } else { i128::MAX };
         Value::Integer(i.extract().unwrap_or_else(|_| widest()))
     } else if let Ok(x) = value.cast::<PyFloat>() {

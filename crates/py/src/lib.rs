@@ -115,7 +115,7 @@ fn engine() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "+", env!("AIRTCP_ENGINE_HASH"))
 }
 
-/// What to change in a scenario: how to call it in an error, its key, its value as TOML or bare text.
+/// A change of a scenario: its name in an error, its key, its value as TOML or bare text.
 type Change = (String, String, String);
 
 fn overrides(changes: Vec<Change>) -> Vec<Override> {
@@ -237,7 +237,8 @@ impl Run {
         Ok(self.worlds.as_ref().ok_or_else(finished)?.parts())
     }
 
-    /// Whether each part has a thread of its own from now on, or one thread runs all in turn. The results do not depend on it.
+    /// Gives each part a thread of its own from here on, or runs all parts in turn in one thread.
+    /// The results do not depend on it.
     fn set_threaded(&mut self, is_threaded: bool) -> PyResult<()> {
         self.worlds.as_mut().ok_or_else(finished)?.set_threaded(is_threaded);
         Ok(())
@@ -283,7 +284,7 @@ impl Run {
     }
 }
 
-/// What a run recorded.
+/// Tables that a run recorded.
 #[pyclass(module = "airtcp._airtcp", frozen)]
 struct Output {
     recorded: Mutex<Vec<Table>>,

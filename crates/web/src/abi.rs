@@ -1,5 +1,6 @@
-//! What the module exports. Text goes in through [`buffer`] and comes out at [`answer_at`]; columns are read where [`finish`] says
-//! they are. One module holds one run: pages that show two have two modules.
+//! Exports of the module. Text goes in through [`buffer`] and comes out at [`answer_at`]; columns
+//! are read where [`finish`] says they are. One module holds one run: pages that show two have two
+//! modules.
 
 #![allow(unsafe_code, reason = "names of exports; no pointer is followed here")]
 
@@ -54,7 +55,7 @@ pub extern "C" fn answer_at() -> *const u8 {
     module().answer.as_ptr()
 }
 
-/// How many bytes it has.
+/// Number of bytes of the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer_bytes() -> u32 {
     count(module().answer.len())

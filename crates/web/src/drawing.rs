@@ -1,4 +1,5 @@
-//! What a picture of a run needs beside the engine's own tables: every frame in the air, and whose packets wait where.
+//! Tables that a picture of a run needs beside the engine's own. They hold every frame in the air,
+//! and the packets that wait, by flow and place.
 
 use airtcp_core::convert::{count, low32};
 use airtcp_core::packet::Packet;
@@ -49,7 +50,7 @@ table! {
     }
 }
 
-/// What is drawn, as it comes together.
+/// Data of a drawing, as it comes together.
 #[derive(Debug)]
 pub(crate) struct Drawing {
     every: Span,
@@ -117,7 +118,7 @@ impl Drawing {
         }
     }
 
-    /// Up to when the tables are whole, if not to the end.
+    /// Time up to which the tables are complete, if not to the end.
     pub(crate) fn until(&self) -> Option<Time> {
         Some(self.frames_until.min(self.waiting_until)).filter(|until| !until.is_never())
     }

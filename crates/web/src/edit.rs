@@ -34,7 +34,7 @@ pub(crate) fn change(question: &str) -> Result<String, String> {
     Ok(json!({ "toml": text }).to_string())
 }
 
-/// What of a text gives way to what.
+/// Range of a text, and its replacement.
 type Patch = (Range<usize>, String);
 
 fn edited(text: &str, path: &[Step], value: Option<&str>) -> Result<String, String> {

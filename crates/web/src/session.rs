@@ -50,7 +50,7 @@ fn faults(errors: &ScenarioErrors) -> String {
 pub struct Request {
     /// The scenario, TOML.
     pub toml: String,
-    /// How errors call it.
+    /// Name of the file in errors.
     #[serde(default = "file_name")]
     pub file: String,
     /// Changes to it, each as the argument of `--set`.
@@ -59,7 +59,7 @@ pub struct Request {
     /// The run is to be drawn: its queues are looked at once in so many seconds.
     #[serde(default)]
     pub draw_every_s: Option<f64>,
-    /// Of a run that is drawn, each frame and PPDU is recorded, too.
+    /// Each frame and PPDU of a run that is drawn is recorded, too.
     #[serde(default = "yes")]
     pub draw_frames: bool,
 }
@@ -86,7 +86,8 @@ impl Request {
         Ok((scenario, spec))
     }
 
-    /// What the scenario means: all defaults filled in, groups expanded, in the order of the indices in tables.
+    /// The scenario with all defaults filled in and groups expanded, in the order of the indices in
+    /// tables.
     pub fn describe(&self) -> Result<String, String> {
         let (scenario, spec) = self.parse()?;
         Ok(Request::description(&scenario, &spec))
@@ -165,7 +166,7 @@ impl Session {
         let output = world.finish();
         let summary = serde_json::to_string(&output.summary).map_err(|error| fault(&error.to_string()))?;
         let drawn_until_s = self.drawing.as_ref().and_then(Drawing::until).map(|until| until.as_secs_f64());
-        // Of a run that is drawn they are large, and hold more than the scenario asks for.
+        // Tables of a run that is drawn are large, and hold more than the scenario asks for.
         let tables_hash = self.drawing.is_none().then(|| hash_of_tables(&output.tables));
         self.tables = output.tables;
         self.tables.extend(self.drawing.take().into_iter().flat_map(Drawing::into_tables));

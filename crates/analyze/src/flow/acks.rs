@@ -1,4 +1,4 @@
-//! What the receiver of a flow acknowledges.
+//! Acknowledgements of the receiver of a flow.
 
 use airtcp_core::convert::signed32;
 use airtcp_core::packet::TcpFlags;
@@ -13,7 +13,7 @@ use crate::send_history::{Marks, NONE, Sent};
 /// Samples before the least one is taken as a bound of what is possible.
 const ENOUGH_SAMPLES: u64 = 8;
 
-/// What one ACK covered.
+/// Data that one ACK covered.
 #[derive(Default)]
 struct Covered {
     /// When the last was sent that had not been SACKed.
@@ -279,7 +279,7 @@ impl Flow {
                 continue;
             }
             known[i] = (start, end);
-            // Of a block that only grew, what was there before is marked already.
+            // If a block only grew, its earlier part is marked already.
             let before = self.blocks.iter().find(|b| b.0 == start && b.1 <= end && b.1 > start).map_or(start, |b| b.1);
             let newest_before = self.newest_delivered.order;
             self.history.sack(before, end, |s| {
@@ -316,9 +316,10 @@ impl Flow {
         }
     }
 
-    /// Whether fast recovery begins with this ACK. The first repetition may come later, when the congestion window lets it.
-    /// `ended`: an earlier one has ended with it. Linux then begins anew if anything is still taken for lost
-    /// (`tcp_fastretrans_alert`, `tcp_time_to_recover` in net/ipv4/tcp_input.c of 6.12).
+    /// Checks if fast recovery begins with this ACK. The first repetition may come later, when the
+    /// congestion window lets it. `ended`: an earlier recovery has ended with this ACK. Linux then
+    /// begins anew if anything is still taken for lost (`tcp_fastretrans_alert`,
+    /// `tcp_time_to_recover` in net/ipv4/tcp_input.c of 6.12).
     fn look_for_recovery(&mut self, ended: bool) {
         if self.known_lost.is_some_and(|high| self.una >= high) {
             self.known_lost = None;

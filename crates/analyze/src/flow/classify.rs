@@ -1,14 +1,16 @@
 //! Why was it sent again? The rules, in the order in which they are tried.
 //!
-//! What the sender knew `view` has found out; all times are the sender's. A repetition is *prompt* within a quarter of the
-//! round trip and 2 ms of the last ACK that said anything new: an answer to it, even of a sender that
-//! waits a while for reordering to resolve. Away from the sender it is prompt, too, and no timeout, if data flowed until just
-//! before it: a timer ends silence. The *timer* may have run out if the acknowledgement has stood still for nine tenths
-//! of the least timeout RFC 6298 allows (SRTT + 4 RTTVAR, without a minimum; with one of 200 ms where losses were reported and
-//! the capture is not at the sender, since repetitions wait in queues before they get there). A *timeout* repeats the first unacknowledged
-//! segment when the timer may have run out and there is no fresh reason: a third report within what is prompt, or the first
-//! report of something sent clearly later (for a segment that was repeated before, of anything sent later). A sender that had its reason for longer
-//! and did nothing does not act on it.
+//! The sender's knowledge comes from `view`; all times are the sender's. A repetition is *prompt*
+//! within a quarter of the round trip and 2 ms of the last ACK with news. It answers that ACK, even
+//! if the sender waits a while for reordering to resolve. Away from the sender it is prompt, too,
+//! and no timeout, if data flowed until just before it: a timer ends silence. The *timer* may have
+//! run out if the acknowledgement has stood still for nine tenths of the least timeout of RFC 6298.
+//! That timeout is SRTT + 4 RTTVAR, without a minimum. Its minimum is 200 ms where losses were
+//! reported and the capture is not at the sender: repetitions wait in queues on their way there. A
+//! *timeout* repeats the first unacknowledged segment when the timer may have run out and there is
+//! no fresh reason. A fresh reason is a third report within the prompt time, or the first report of
+//! something sent clearly later. For a segment that was repeated before, it is the report of
+//! anything sent later. A sender that had its reason for longer and did nothing does not act on it.
 //!
 //! 1. After a timeout, until the data that was outstanding then is acknowledged: **timeout** as above, else **repair**.
 //! 2. In fast recovery, likewise: **timeout** as above; **fast** if three duplicates came after a partial acknowledgement that
@@ -31,11 +33,13 @@
 //! A tail loss probe of a flight of one segment that comes no sooner than the timeout would (in Linux: a round trip below
 //! about 200 ms) looks like a timeout, and is called one.
 //!
-//! What fills a gap, that is bytes the capture had not seen when later ones came, is either a repetition of what was lost
-//! before the capture or was overtaken. It is a repetition if its timestamp is newer than that of the segment behind the gap,
-//! overtaken if older; if they are equal or missing, the IP identification decides where the flow's grows in small steps; else
-//! time: a repetition cannot come before the report of the gap has reached the sender (`near`; half a round trip, at most 5 ms,
-//! if that is not known), nor without any report unless a timeout could have fired.
+//! A gap is bytes that the capture had not seen when later ones came. Data that fills it is either
+//! a repetition of data lost before the capture, or was overtaken. It is a repetition if its
+//! timestamp is newer than that of the segment behind the gap, overtaken if older. If they are
+//! equal or missing, the IP identification decides, provided the flow's grows in small steps. Else
+//! time decides: a repetition cannot come before the report of the gap has reached the sender.
+//! Without any report a timeout must have been possible. The report takes `near`, or half a round
+//! trip and at most 5 ms if that is not known.
 
 use airtcp_core::convert::{saturate32, signed16, signed32};
 use airtcp_core::units::{Span, Time};
@@ -97,7 +101,7 @@ const THRESHOLD: u32 = 3;
 const ORDERLY_STEPS_OF_16: u32 = 14;
 const REORDERING: Span = Span::from_ms(5);
 
-/// What was known when a segment was repeated.
+/// Facts known when a segment was repeated.
 struct Facts {
     /// It is the first unacknowledged one.
     first: bool,
@@ -144,8 +148,8 @@ impl Flow {
         self.counts.spurious += u64::from(delivered);
         self.retransmissions.push_back(row);
         self.count(class);
-        // Elsewhere, and without the sender's clock, what had been sent when an ACK came is not known. What passes before the first
-        // repetition was sent before it.
+        // Elsewhere, and without the sender's clock, it is not known which data had been sent when
+        // an ACK came. Data that passes before the first repetition was sent before it.
         let is_known = at.turn <= AT_ONCE || at.by_clock;
         let high = self.known_lost.take().filter(|_| is_known).unwrap_or(self.max);
         self.limit_of_repetition(at, matches!(class, Class::Timeout | Class::Probe));
@@ -314,7 +318,7 @@ impl Flow {
         }
     }
 
-    /// Whether what fills a gap was sent again; else it was overtaken.
+    /// True if data that fills a gap was sent again; else it was overtaken.
     pub(super) fn late_is_repetition(&self, at: &Passing, p: &Segment, start: u64, end: u64) -> bool {
         let gap = self.history.within(start, end).next().copied();
         let behind = self.history.within(start, self.max).find(|s| !s.has(Marks::UNSEEN)).copied();

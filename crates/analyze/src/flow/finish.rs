@@ -15,7 +15,7 @@ use crate::tables::{FlowRow, LimitRow, RetransmissionRow, Rows, RttRow, SegmentR
 /// Part of the round trip, there and back, up to which the nearer end counts as the place of the capture.
 const HERE: f64 = 0.2;
 
-/// What the connection knows of a flow.
+/// Facts about a flow that its connection knows.
 pub(crate) struct Surroundings {
     pub connection: ConnectionId,
     pub place: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Surroundings {
     pub reset: bool,
 }
 
-/// Of the time since the first packet.
+/// Seconds since the first packet.
 fn secs(at: Time) -> f64 {
     span_s(at.since(Time::ZERO))
 }

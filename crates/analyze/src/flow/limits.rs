@@ -19,7 +19,7 @@ use airtcp_core::units::{Span, Time};
 
 use super::{Flow, Passing, State};
 
-/// What held a sender back.
+/// Limit that held a sender back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Limit {
@@ -58,7 +58,7 @@ impl Limit {
     }
 }
 
-/// What comes so soon after an ACK was sent because of it; and a part of the round trip.
+/// Data was sent because of an ACK if it follows within this time plus this part of the round trip.
 const PROMPT: Span = Span::from_ms(1);
 const PROMPT_PART: u64 = 16;
 /// A round trip longer than the least by this, and by this part of it, has a queue in it.
@@ -304,7 +304,7 @@ impl Flow {
         }
     }
 
-    /// Data is repeated. What was waited for shows only when the receiver answers.
+    /// Data is repeated. The cause of the wait shows only when the receiver answers.
     pub(super) fn limit_of_repetition(&mut self, at: &Passing, timeout: bool) {
         let bands = at.limits.points;
         let l = &mut self.held;

@@ -1,4 +1,4 @@
-//! What the sender of a flow sends.
+//! Data that the sender of a flow sends.
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::TcpFlags;
@@ -75,7 +75,7 @@ impl Flow {
         self.sent_at = at.now;
         let missed = self.history.shrink_to(at.limits.segments);
         if missed > 0 {
-            // What is not remembered can no longer be told apart from what was acknowledged.
+            // Segments that are no longer remembered cannot be told apart from acknowledged ones.
             self.una = self.history.front().map_or(self.max, |s| s.start).max(self.una);
         }
         self.note_window(at);

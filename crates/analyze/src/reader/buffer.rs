@@ -8,7 +8,7 @@ const CHUNK_BYTES: usize = 1 << 18;
 pub(super) struct Buffer {
     input: Box<dyn Read + Send>,
     bytes: Vec<u8>,
-    /// Of `bytes`: what has not been consumed.
+    /// Range of `bytes` that has not been consumed.
     start: usize,
     end: usize,
     /// Place in the file of `bytes[0]`.

@@ -8,11 +8,11 @@ use super::radiotap::Phy;
 /// MPDU delimiter of an A-MPDU subframe.
 const DELIMITER_BYTES: u64 = 4;
 
-/// Of a PPDU under way.
+/// Length of a PPDU under way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Length {
     mpdus: u32,
-    /// Of the MPDUs, and with a delimiter before and padding behind each.
+    /// Bytes of the MPDUs; and the same with a delimiter before and padding behind each.
     plain: u64,
     framed: u64,
 }
@@ -81,7 +81,7 @@ fn he_bits(mcs: u8, streams: u8, mhz: u16) -> u64 {
     (tones * bits * u64::from(streams) * num / den).max(1)
 }
 
-/// How long it takes. What is not known is taken for the slowest rate of OFDM.
+/// Airtime of a PPDU. An unknown PHY counts as the slowest rate of OFDM.
 pub(super) fn of(phy: Phy, length: Length, short_preamble: bool) -> Span {
     let bits = 8 * length.bytes();
     match phy {

@@ -58,7 +58,7 @@ pub(super) enum Phy {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Radiotap {
-    /// Of this header.
+    /// Length of this header, bytes.
     pub length: usize,
     /// The frame ends with its check sequence, and fails it.
     pub has_fcs: bool,

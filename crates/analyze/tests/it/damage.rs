@@ -1,4 +1,4 @@
-//! Whatever the bytes: no panic, every packet counted at most once, bytes conserved.
+//! For all bytes: no panic, every packet counted at most once, bytes conserved.
 
 use airtcp_analyze::{Analyzer, Options};
 use airtcp_core::units::Span;

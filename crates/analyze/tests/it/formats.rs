@@ -113,7 +113,7 @@ fn expect_same(what: &str, reference: &Analysed, file: Vec<u8>) {
     assert_same(what, reference, &found);
 }
 
-/// NaN equals NaN. What stations did on the air is only in captures in monitor mode.
+/// NaN equals NaN. The tables of stations exist only for captures in monitor mode.
 fn assert_same(what: &str, a: &Analysed, b: &Analysed) {
     for (one, other) in a.tables.iter().zip(&b.tables).filter(|(t, _)| !matches!(t.name, "stations" | "airtime")) {
         assert_eq!(format!("{one:?}"), format!("{other:?}"), "{what}");

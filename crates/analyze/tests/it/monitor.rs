@@ -120,7 +120,7 @@ fn check(sets: &[&str], hide: bool) {
         near(&what, number("encrypted")[row] as f64, if hide { link.mpdus as f64 } else { 0.0 }, 0.002);
         let tries = number("acked_mpdus")[row] + number("lost_mpdus")[row];
         assert!(tries <= number("data_frames")[row]);
-        // Of a PPDU that nobody answered the loss of its MPDUs does not show in a Block Ack.
+        // If nobody answered a PPDU, no Block Ack shows the loss of its MPDUs.
         assert!(number("lost_mpdus")[row] <= link.lost, "{what}");
         assert_eq!(number("unseen_mpdus")[row], 0);
     }
@@ -130,7 +130,7 @@ fn check(sets: &[&str], hide: bool) {
     assert!(busy > 1.0 && busy < 3.0, "{busy}");
 }
 
-/// As a network with a key is heard: the bit that says so, and a body nobody can read.
+/// Makes the capture that of a network with a key: the bit that says so, and an unreadable body.
 fn encrypt(capture: &mut [u8]) {
     let mut at = 0;
     while at + 12 <= capture.len() {

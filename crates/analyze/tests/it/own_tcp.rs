@@ -56,13 +56,15 @@ fn compare(name: &str, percent: u64, one_way_ms: u64, seed: u64) -> Agreement {
 const MODERATE: [(u64, u64, u64); 4] = [(1, 20, 1), (3, 20, 2), (8, 50, 3), (3, 200, 5)];
 const HEAVY: [(u64, u64, u64); 2] = [(15, 100, 4), (30, 30, 6)];
 
-/// RACK's timers, its undoing of reductions and its probes leave no trace of their own in a capture: of its retransmissions
-/// some look like another class. What was sent again agrees always.
+/// RACK's timers, its undoing of reductions and its probes leave no trace of their own in a
+/// capture. Some of its retransmissions therefore look like another class. The set of repeated
+/// segments agrees always.
 fn uses_rack(name: &str) -> bool {
     config(name, |_| {}).loss.name() == "rack"
 }
 
-/// Whether a timeout was for nothing F-RTO finds out in the sender; what it then takes back shows in a capture only later, or not.
+/// F-RTO finds out in the sender that a timeout was spurious. Its undo shows in a capture only
+/// later, or not.
 fn uses_frto(name: &str) -> bool {
     config(name, |_| {}).frto != Frto::Off
 }

@@ -61,7 +61,8 @@ fn duplicate_acks_in_hand_when_the_timer_fires() {
             path.run(10 * 1460, Span::from_secs(10))
         };
         assert_eq!(told.stats.timeouts, 1, "{after}: {:?}", told.retransmissions);
-        // Of an odd number before the loss the last is acknowledged together with the first report, which is then no duplicate.
+        // With an odd number before the loss, the last is acknowledged together with the first
+        // report, which is then no duplicate.
         let in_hand = told.retransmissions[0].1.dup_acks;
         seen.push(in_hand);
         for (tap, place) in [TAPS[0], TAPS[1]] {

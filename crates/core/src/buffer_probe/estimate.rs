@@ -4,16 +4,18 @@
 //! before the first gap. All datagrams up to there found room, so the buffer takes that many. It overestimates, because the buffer drains while it fills: with the
 //! wire `r` times as fast as the air by `B / (r - 1)` packets, a factor of `r / (r - 1)`.
 //!
-//! **Corrected**: when a datagram found no room, the buffer held what had been admitted less what had left. What had been
-//! admitted follows from the numbers, what had left from the arrivals at the receiver, provided that the time at which the
-//! lost datagram came to the access point is known on the receiver's clock. The sending times are (a log, or number times gap);
-//! what is missing is one constant, clock offset and delay of the wire together. It lies just below the least difference of
-//! arrival and sending, that of a datagram which found the access point idle (the first): by the time that it took to access and
-//! cross the air, and that the access point takes beyond the arrival to learn of it and free the place. Within that range the log
-//! itself tells (and so do the other trains, whose first datagrams may have had better luck: a slow rate at first, or the packet of another in
-//! the air before): with the right constant every lost datagram found the same number held, B, and every admitted one found
-//! fewer. The estimate is the B that contradicts the fewest datagrams, over all constants in the range. So no synchronised clocks are
-//! needed.
+//! **Corrected**: when a datagram found no room, the buffer held the datagrams admitted less those
+//! that had left. The number admitted follows from the datagrams' numbers, the number that had left
+//! from the arrivals at the receiver. For the latter the receiver's clock must show when the lost
+//! datagram came to the access point. The sending times are known (a log, or number times gap); one
+//! constant is missing, clock offset and delay of the wire together. The constant lies just below
+//! the least difference of arrival and sending, which belongs to a datagram that found the access
+//! point idle (the first). The distance is that datagram's time to access and cross the air, and
+//! the access point's to learn of the arrival and free the place. Within that range the log itself
+//! fixes the constant. With the right one every lost datagram found the same number held, B, and
+//! every admitted one found fewer. The other trains help, since their first datagrams may have met
+//! neither a slow rate nor another packet in the air. The estimate is the B that contradicts the
+//! fewest datagrams, over all constants in the range. So no synchronised clocks are needed.
 //!
 //! A datagram lost on the air took a place and looks like one without room. It found fewer than B held; so for sizes near the
 //! first best one the train is replayed: what is missing although there was room was admitted and lost on the air, held its place until
@@ -21,10 +23,11 @@
 //! with the fewest is the estimate. Five in a thousand lost on the air leave it exact; without this it would be too small by as many as
 //! were in the buffer at a time.
 //!
-//! **What is counted**: all places that a packet of the train could take at the access point from its arrival until it is
-//! acknowledged: what waits in queues, in the driver, and what is in the air, in packets of the size sent (a buffer limited in
-//! bytes holds more smaller ones). Packets of others take places and are not seen: with cross traffic the estimate is the
-//! buffer less what others had in it, on average over the losses.
+//! **Counted**: all places that a packet of the train could take at the access point from its
+//! arrival until it is acknowledged. They are places in queues, in the driver and in the air, for
+//! packets of the size sent. A buffer limited in bytes holds more smaller ones. Packets of others
+//! take places and are not seen. With cross traffic the estimate is the buffer less what others had
+//! in it, on average over the losses.
 //!
 //! **Remaining error**: one or two packets where single frames are sent, as the constant is known to about two transmission times
 //! and a shift by a whole one changes almost nothing but B. Aggregates leave at once and many at a time, which fixes the constant
@@ -83,7 +86,7 @@ pub struct RunLog<'a> {
     pub packet_bytes: u16,
 }
 
-/// What one train says of the buffer.
+/// Estimate of the buffer from one train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Datagrams of the train.
@@ -118,7 +121,8 @@ pub fn estimate(config: &EstimatorConfig, logs: &[RunLog]) -> Vec<Estimate> {
     logs.iter()
         .enumerate()
         .map(|(run, log)| {
-            // What another train knew of the constant, as far as the clocks have kept together since.
+            // Bound on the constant by the other trains, widened by the drift between the clocks
+            // since.
             let drift = |span: i64| span / 1_000_000 * i64::from(config.clock_drift_ppm);
             let known = least[run].map(|(_, begin)| {
                 least.iter().flatten().map(|&(least, at)| least + drift((at - begin).abs())).min().unwrap_or(i64::MAX)
@@ -221,7 +225,7 @@ impl Fit {
         came.iter().zip(log.datagrams).filter_map(|(&came, d)| Some((ns(d.1?) - came, came))).min()
     }
 
-    /// Of a train of which something arrived.
+    /// Fit for a train of which something arrived.
     fn new(config: &EstimatorConfig, log: &RunLog, onset: Option<u32>, most: i64) -> Fit {
         let mut departures: Vec<(i64, u32)> =
             (0u32..).zip(log.datagrams).filter_map(|(n, d)| Some((ns(d.1?), n))).collect();
@@ -351,7 +355,7 @@ impl Fit {
     }
 }
 
-/// Of those with the fewest contradictions the size that comes most often.
+/// Among those with the fewest contradictions, the size that comes most often.
 fn fewest(tried: &[Best]) -> Best {
     let cost = tried.iter().map(|b| b.cost).min().unwrap_or(0);
     let mut sizes: Vec<u32> = tried.iter().filter(|b| b.cost == cost).map(|b| b.held).collect();

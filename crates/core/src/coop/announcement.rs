@@ -16,8 +16,9 @@
 //!
 //! Version 1 has no flag `correcting`. It is still read, and says nothing of the phase.
 //!
-//! **Nothing here is authenticated**: who can send on the WLAN can claim anything, under any name. So no announcement can stop a
-//! connection, or keep or lift the cap that its own RTT brought. What forged announcements can do:
+//! **Nothing here is authenticated**: any station that can send on the WLAN can claim anything,
+//! under any name. So no announcement can stop a connection, or keep or lift the cap that its own
+//! RTT brought. Forged announcements can:
 //!
 //! - make the receiver count up to [`super::CoopConfig::max_peers`] terminals too many, or (as `leaving`, or in a real one's name) some too few,
 //!   for as long as they go on and `expire_after` longer. A cap in force is then the share of as many terminals;
@@ -29,7 +30,7 @@
 
 /// Length of an announcement.
 pub const ANNOUNCEMENT_BYTES: usize = 24;
-/// What every announcement begins with.
+/// Magic number at the start of every announcement.
 pub const MAGIC: [u8; 4] = *b"aCWN";
 /// The version that this code writes. It reads version 1 as well.
 pub const VERSION: u8 = 2;
@@ -44,7 +45,7 @@ const CORRECTING: u8 = 8;
 pub struct TerminalId(u64);
 
 impl TerminalId {
-    /// None if `bits` is 0, which stands for nobody.
+    /// None if `bits` is 0, which names no terminal.
     pub const fn new(bits: u64) -> Option<TerminalId> {
         if bits == 0 { None } else { Some(TerminalId(bits)) }
     }
@@ -54,10 +55,10 @@ impl TerminalId {
     }
 }
 
-/// What a terminal says of itself.
+/// Announcement of a terminal about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
-    /// Whose announcement it is.
+    /// The terminal that sent it.
     pub sender: TerminalId,
     /// One more with each announcement, modulo 2^32.
     pub sequence: u32,
@@ -109,7 +110,7 @@ pub enum AnnouncementError {
         /// The flag is set.
         sending: bool,
     },
-    /// It is from nobody.
+    /// It names no sender.
     #[error("sender 0: a terminal's name is not 0")]
     Sender,
     /// There is a throughput that is not known.

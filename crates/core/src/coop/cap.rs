@@ -29,7 +29,7 @@ use super::recent::Recent;
 use super::{CoopConfig, FlowSample, Phases};
 use crate::units::{Span, Time};
 
-/// What the daemon takes a connection's traffic to be.
+/// Phase of a connection's traffic, as the daemon assumes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// No cap: the connection does not make its RTT long.

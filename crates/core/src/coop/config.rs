@@ -1,4 +1,4 @@
-//! What the daemon goes by.
+//! Parameters of the daemon.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -65,7 +65,7 @@ pub enum CapRtt {
     Min,
 }
 
-/// What n of equations (1) to (3) counts.
+/// Quantity that n of equations (1) to (3) counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Count {
@@ -75,12 +75,13 @@ pub enum Count {
     Flows,
 }
 
-/// What brings a cap into force.
+/// Condition that brings a cap into force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phases {
-    /// The connection's own RTT (the source). Of ten phones eight or nine come under a cap. The RTT of the others just misses the ratio,
-    /// and they take what the capped ones leave.
+    /// The connection's own RTT (the source). With ten phones, eight or nine come under a cap. The
+    /// RTT of the others just misses the ratio, and they take the capacity that the capped ones
+    /// leave.
     Own,
     /// Also the reports of others, if the connection's own RTT is long as well.
     Shared,
@@ -107,7 +108,7 @@ pub struct CoopConfig {
     /// The cap comes into force when RTT / least RTT reaches this. 6.0 (the source). Above 1.
     #[schemars(range(min = 1))]
     pub correct_at: f64,
-    /// What brings a cap into force: "own" (the source) or "shared".
+    /// Condition that brings a cap into force: "own" (the source) or "shared".
     pub phases: Phases,
     /// For `phases = "shared"`: the RTT / least RTT from which on a cap also comes by the reports of others. It needs `shared_peers`
     /// terminals that are in correction by their own RTT. 1.5: half a path's worth of packets waits. Where all have the caps of equation (1) none do;
@@ -221,7 +222,8 @@ impl Default for CoopConfig {
 }
 
 impl CoopConfig {
-    /// Whether the daemon can work with these. The message names the key, its value and what would be accepted.
+    /// Checks that the daemon can work with these. The error names the key, its value and the
+    /// accepted values.
     pub fn check(&self) -> Result<(), String> {
         let ratio = |key: &str, value: f64, most: f64, other: &str| {
             if value > 1.0 && value <= most {

@@ -2,19 +2,22 @@
 //!
 //! A driver asks [`Daemon::deadline`] when to call. At [`Daemon::sample_at`] it reads the kernel's connections, calls
 //! [`Daemon::on_sample`] and sets the caps that come back (`TCP_BPF_SNDCWND_CLAMP`, or the simulated sender's `set_cwnd_cap`). At the other deadlines it
-//! calls [`Daemon::on_deadline`] and broadcasts what comes back. What arrives on the port goes to [`Daemon::on_announcement`] as it is.
+//! calls [`Daemon::on_deadline`] and broadcasts the announcement that comes back. Datagrams that
+//! arrive on the port go to [`Daemon::on_announcement`] unchanged.
 //!
 //! n is the terminal itself and the others that send and count ([`Peers`]). Announcements change n, and thereby the size of a cap that is in force.
-//! With `phases = "shared"` they can also bring a cap to a connection whose own RTT is long, for a stated time ([`super::cap`]). None stops
-//! anybody or lifts a cap of a connection's own RTT. A connection's RTT and phase are its own ([`super::cap`]): two connections
-//! of one terminal may lead over paths of different length.
+//! With `phases = "shared"` they can also bring a cap to a connection whose own RTT is long, for a
+//! stated time ([`super::cap`]). None stops a connection or lifts a cap of a connection's own RTT.
+//! A connection's RTT and phase are its own ([`super::cap`]): two connections of one terminal may
+//! lead over paths of different length.
 //!
 //! A terminal announces itself while it sends, the first time within `announce_jitter` of an interval after it began to, and `farewells` times after.
 //! An idle one is silent: a broadcast wakes every terminal on the access point.
 //!
 //! `bw_max = "learn"` is the source's future work. A terminal adds what it and the counted others delivered in their last intervals, and divides by
-//! f(n) (equation 3): what one alone would reach, if (2) holds. The greatest of `learn_window` is BWmax. It is too small while nobody has
-//! sent as fast as the WLAN allows; as long as nothing is known, there is no cap.
+//! f(n) (equation 3): what one alone would reach, if (2) holds. The greatest of `learn_window` is
+//! BWmax. It is too small until a terminal has sent as fast as the WLAN allows; as long as nothing
+//! is known, there is no cap.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +35,10 @@ use crate::units::{DataRate, Span, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
-/// What the kernel monitor reads of one connection.
+/// Sample of one connection, as the kernel monitor reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSample {
-    /// Which connection it is, for as long as it lasts.
+    /// Identity of the connection, for as long as it lasts.
     pub id: FlowId,
     /// The RTT as it stands: the kernel's smoothed one, or the latest.
     pub rtt: Option<Span>,
@@ -44,7 +47,7 @@ pub struct FlowSample {
     pub least_rtt: Option<Span>,
     /// Bytes acknowledged since the connection began.
     pub delivered_bytes: u64,
-    /// Whether it has data to send or unacknowledged.
+    /// True if it has unsent or unacknowledged data.
     pub sending: bool,
 }
 
@@ -96,7 +99,8 @@ impl Daemon {
         self.sample_at
     }
 
-    /// What the monitor read at `now`. `caps` becomes the cap of each of `flows`, in their order, segments; None: none.
+    /// Takes the samples of the monitor at `now`. `caps` becomes the cap of each of `flows`, in
+    /// their order, segments; None: none.
     pub fn on_sample(&mut self, now: Time, flows: &[FlowSample], caps: &mut Vec<Option<u32>>) {
         self.sample_at = now + self.config.sample_every;
         self.peers.expire(now);
@@ -193,7 +197,7 @@ impl Daemon {
             BwMax::Learn => self.learnt.get(now).map(DataRate::from_bps),
         }
     }
-    /// What a connection is taken to do; none if it is not known.
+    /// Phase that the daemon assumes for a connection; none if the connection is not known.
     pub fn phase(&self, flow: FlowId) -> Option<Phase> {
         self.flows.get(&flow).map(Flow::phase)
     }

@@ -33,7 +33,7 @@ struct Peer {
     throughput_kbps: u32,
 }
 
-/// What became of an announcement.
+/// Result of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// It is news, and counts.

@@ -458,7 +458,8 @@ proptest! {
         prop_assert_eq!(play(&config, &ops)?, story);
     }
 
-    /// What forged reports can do, exactly. Beside the daemon runs one with the same samples and announcements, but no reports in them.
+    /// Checks the exact effect of forged reports. A second daemon gets the same samples and
+    /// announcements, but no reports in them.
     #[test]
     fn a_forged_report_caps_only_who_is_congested_at_its_share_for_a_stated_time(
         rtts in prop::collection::vec(1u64..100, 50..300), honest in 0u64..8, forged in 0u64..8,
@@ -510,9 +511,11 @@ proptest! {
         }
     }
 
-    /// Whatever happened before, and while a flood of forged announcements goes on: once the RTT is steady every cap is lifted. If
-    /// it is normal (the least), within `correction_hold` or `shared_for`, which are the same here; if it is longer than the least and stays so, within `relearn_after` stops with the round
-    /// trips between them, or `min_rtt_window`, and `correction_hold`. No stop outlasts its bound on the way.
+    /// For all earlier events, and during a flood of forged announcements: once the RTT is steady
+    /// every cap is lifted. If the RTT is the least, this happens within `correction_hold` or
+    /// `shared_for`, which are the same here. If the RTT stays longer than the least, it takes
+    /// `relearn_after` stops with the round trips between them, or `min_rtt_window`, and then
+    /// `correction_hold`. No stop outlasts its bound on the way.
     #[test]
     fn nothing_pins_a_connection(config in configs(), ops in ops(), rtt_ms in prop_oneof![Just(1u64), 1u64..2000], flood: bool) {
         prop_assume!(config.relearn_after > 0);

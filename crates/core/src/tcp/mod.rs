@@ -34,12 +34,12 @@ use crate::convert::low32;
 use crate::packet::Packet;
 use crate::units::{Span, Time};
 
-/// What a state machine wants done. The driver takes it out after each call.
+/// Actions that a state machine requests. The driver takes them out after each call.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// To be sent now, in this order.
     pub packets: Vec<Packet>,
-    /// What happened, in this order.
+    /// Events, in this order.
     pub notices: Vec<Notice>,
 }
 
@@ -53,7 +53,7 @@ impl Outputs {
     }
 }
 
-/// What the application (or a trace) should know.
+/// Event for the application (or a trace).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// The handshake is done.
@@ -93,7 +93,7 @@ pub struct Retransmission {
     pub send_window: u32,
 }
 
-/// What made a sender repeat a segment.
+/// Cause of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The loss that begins fast recovery.
@@ -102,7 +102,7 @@ pub enum Cause {
     Recovery,
     /// The retransmission timeout.
     Timeout,
-    /// What follows a timeout.
+    /// The repair that follows a timeout.
     TimeoutRepair,
     /// A tail loss probe.
     TailLossProbe,

@@ -13,7 +13,7 @@ pub(super) struct Pacer {
     next_at: Time,
     /// Something is waiting for `next_at`.
     waiting: bool,
-    /// By how much what is leaving is later than it might have been.
+    /// Delay of the next segment beyond the time at which it was allowed to leave.
     credit: Span,
     rng: Rng,
 }
@@ -43,8 +43,9 @@ impl Pacer {
         self.next_at
     }
 
-    /// What leaves now had been allowed for so long: up to half of the gap behind it is taken off (Linux 6.12,
-    /// net/ipv4/tcp_output.c, `tcp_update_skb_after_send`).
+    /// Records that the next segment leaves this long after it was allowed. The gap behind it is
+    /// shortened by that time, by half at most (Linux 6.12, net/ipv4/tcp_output.c,
+    /// `tcp_update_skb_after_send`).
     pub(super) fn is_late_by(&mut self, late: Span) {
         self.credit = late;
     }

@@ -1,4 +1,5 @@
-//! What a TCP end is set to, and the named **host profiles** that set it: era and operating system as data.
+//! Options of a TCP end, and the named **host profiles** that set them: era and operating system as
+//! data.
 //!
 //! A profile is a file `profiles/<name>.toml`; a scenario names one and may override any of its options. State machines see
 //! only the resolved [`TcpConfig`]: there is no branch on an operating system anywhere.
@@ -70,7 +71,8 @@ pub enum Tsq {
     AtMost,
 }
 
-/// How many segments a sender hands to its device at once, where the window lets them go. In the network they are packets of their own.
+/// Number of segments that a sender hands to its device at once, if the window allows them. In the
+/// network they are packets of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentsAtOnce {
@@ -82,7 +84,7 @@ pub enum SegmentsAtOnce {
     Linux,
 }
 
-/// What a sender makes of a segment that its own host's first queue is too full to take.
+/// Reaction of a sender to a segment that the full first queue of its own host refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LocalDrops {
@@ -138,7 +140,7 @@ pub enum Frto {
     Rfc4138,
 }
 
-/// What is left of the window after a timeout that F-RTO found to be spurious.
+/// Window after a timeout that F-RTO found to be spurious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FrtoResponse {
@@ -164,7 +166,7 @@ pub enum RttvarRule {
     Linux,
 }
 
-/// How an option is written, and what it comes to.
+/// Written form of an option, and its resolution to a value.
 trait Written<T>: Sized {
     /// `self` over what the base says.
     fn over(self, base: Self) -> Self;
@@ -207,7 +209,7 @@ fn settle<T, W: Written<T>>(name: &'static str, option: Option<W>) -> Result<T, 
 pub struct Unresolved {
     /// Its name.
     pub option: &'static str,
-    /// Which of the parameters that come together in it do not fit each other. `None`: nothing sets it.
+    /// The parameters of the option that contradict each other. `None`: the option is not set.
     pub why: Option<String>,
 }
 
@@ -307,9 +309,10 @@ options! {
     max_cwnd: u32,
     /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
     byte_counting: u32,
-    /// The window's credit is all that an ACK shows to have been delivered. What came twice (DSACK) counts once more. Once a segment
-    /// was overtaken by more than three, what arrives above a hole counts as what arrives in order. That is how Linux has it (6.12:
-    /// `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
+    /// The window's credit is all that an ACK shows to have been delivered. Data that came twice
+    /// (DSACK) counts once more. Once a segment was overtaken by more than three, data above a hole
+    /// counts like data in order. Linux does the same (6.12: `tcp_dsack_seen`,
+    /// `tcp_may_raise_cwnd`). Needs SACK.
     delivery_credit: bool,
     /// RFC 7661: the window grows only while it limits the sender. Off: it grows with every ACK of new data, as in ns-2 and
     /// BSD.
@@ -383,8 +386,8 @@ options! {
     /// below 64 KB, and what waits above a hole takes room from it (Linux, `tcp_grow_window`, `__tcp_select_window`). Off: it is
     /// the buffer.
     receive_window_in_steps: bool,
-    /// What ends with PSH, or is less than a full segment, waits for no second segment (Linux since 6.6). It is acknowledged as soon as
-    /// the application has read all there is.
+    /// A segment that ends with PSH, or is less than a full one, waits for no second segment (Linux
+    /// since 6.6). It is acknowledged as soon as the application has read all data at hand.
     pushed_acks: bool,
     /// While data lies above a hole: how many segments one ACK may tell of that was put off (Linux since 4.18, `tcp_comp_sack_nr`). The
     /// first three segments above a hole are acknowledged at once all the same, and so is what fills it. Needs SACK. 0: each segment
@@ -430,7 +433,8 @@ options! {
     tsq_pacing_shift: u32,
     /// Memory that a segment takes beyond its payload; Linux counts it (`skb->truesize`).
     tsq_overhead: Bytes,
-    /// What is handed to the device at once. `tsq` looks at its bound once before each. With `pacing = "rtt_over_cwnd"` it is one segment.
+    /// Segments handed to the device at once. `tsq` checks its bound once before each such batch.
+    /// With `pacing = "rtt_over_cwnd"` a batch is one segment.
     segments_at_once: SegmentsAtOnce,
 }
 
@@ -469,7 +473,7 @@ pub struct Receive {
     pub wifi: Option<ReceiveOffloadConfig>,
 }
 
-/// What a host does when it changes to another access point.
+/// Behaviour of a host that changes to another access point.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Roams {
@@ -525,8 +529,8 @@ pub fn receive(name: &str) -> Option<Receive> {
     file.receive.or_else(|| file.base.and_then(|base| receive(&base)))
 }
 
-/// What becomes of the queue of the built-in profile's host when it leaves an access point, as its file or its base's says. `None`: no
-/// such profile, or it says nothing.
+/// Treatment of the host's queue when the host leaves an access point, as the built-in profile's
+/// file or its base's says. `None`: no such profile, or its files do not say.
 pub fn station_queue(name: &str) -> Option<StationQueue> {
     let file = ProfileFile::read(name)?;
     file.roaming.map(|roams| roams.station_queue).or_else(|| file.base.and_then(|base| station_queue(&base)))

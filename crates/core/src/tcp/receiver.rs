@@ -2,13 +2,16 @@
 //!
 //! With `acks_per_rtt` it acknowledges as rarely as TACK does (Li et al., "TACK: Improving wireless transport performance by
 //! taming acknowledgments", SIGCOMM 2020): at most `min(bw / (L * MSS), beta / RTT_min)` times a second, where L is
-//! `ack_every` (there 2) and beta is `acks_per_rtt` (there 4). What must be told at once still is (the paper's IACK): a segment
-//! out of order, a hole filled, data that came twice, an end, a window that opens. Not here: what TACK changes at the sender
-//! and in the ACKs (loss and delay reports of the receiver, pull-based loss recovery, a sender paced by the rate that the receiver
-//! reports); RTT_min is the receiver's own, from the echoed timestamps (as for the receive buffer), not the sender's; and no ACK
-//! waits longer than `delayed_ack`, which bounds the thinning where RTT_min / beta is longer. A sender fed so few ACKs sends
-//! in bursts of what each of them frees and had better pace; one that counts ACKs grows its window more slowly. With a window or
-//! buffer of one bandwidth-delay product the sender stalls for up to 1 / beta of the round trip: it wants as much more.
+//! `ack_every` (there 2) and beta is `acks_per_rtt` (there 4). Some events are still acknowledged
+//! at once (the paper's IACK). They are a segment out of order, a hole filled, data that came
+//! twice, an end, a window that opens. Not here: TACK's changes at the sender and in the ACKs.
+//! These are loss and delay reports of the receiver, pull-based loss recovery, and a sender paced
+//! by the rate that the receiver reports. RTT_min is the receiver's own, from the echoed timestamps
+//! (as for the receive buffer), not the sender's. No ACK waits longer than `delayed_ack`, which
+//! bounds the thinning where RTT_min / beta is longer. A sender with so few ACKs sends in bursts,
+//! as much as each of them frees, and should pace. A sender that counts ACKs grows its window more
+//! slowly. With a window or buffer of one bandwidth-delay product the sender stalls for up to 1 /
+//! beta of the round trip. It needs as much more.
 
 mod compression;
 mod echo;
@@ -70,16 +73,16 @@ pub struct Receiver {
     unacked_segments: u32,
     quick_acks: u32,
     ack_at: Time,
-    /// At whose ticks delayed ACKs leave.
+    /// Clock at whose ticks delayed ACKs leave.
     clock: TickClock,
-    /// What arrived twice, for the next ACK to tell (RFC 2883).
+    /// Range that arrived twice, for the next ACK to report (RFC 2883).
     duplicate: Option<(u64, u64)>,
     ts_recent: u32,
     last_ack_sent: u64,
     last_ack_at: Time,
     /// Least round trip seen in echoed timestamps; counts with `acks_per_rtt`.
     rtt_min: Option<Span>,
-    /// What counts as a full segment, payload bytes; counts with `pushed_acks`.
+    /// Payload bytes that count as a full segment; used with `pushed_acks`.
     full_segment: u16,
     last_arrival: Time,
     echo: Echo,
@@ -89,7 +92,7 @@ pub struct Receiver {
     syn_ack_at: Option<Time>,
     fin_at: Option<u64>,
     buffer: u64,
-    /// What is advertised at most, with `receive_window_in_steps` (`rcv_ssthresh` of Linux).
+    /// Largest window to advertise, with `receive_window_in_steps` (`rcv_ssthresh` of Linux).
     window: u64,
     read_rate: Option<DataRate>,
     /// Bytes the application has read by `read_at`.
@@ -97,7 +100,7 @@ pub struct Receiver {
     read_at: Time,
     /// A poll of the interface goes on, and the application reads when it is over.
     in_poll: bool,
-    /// What came in this poll wants an ACK once it is read (`ICSK_ACK_PUSHED`).
+    /// Data of this poll is to be acknowledged once it is read (`ICSK_ACK_PUSHED`).
     pushed: bool,
     window_update_at: Time,
     sizing: RightSizing,
@@ -115,7 +118,8 @@ impl Receiver {
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>) -> Receiver {
         let buffer = config.receive_buffer.get();
         let window = match config.receive_window_in_steps {
-            // What a SYN can tell, in whole segments (tcp_select_initial_window).
+            // The largest window that a SYN can carry, in whole segments
+            // (tcp_select_initial_window).
             true => buffer.min(u64::from(u16::MAX) / u64::from(config.mss()) * u64::from(config.mss())),
             false => u64::MAX,
         };
@@ -343,8 +347,8 @@ impl Receiver {
         }
         self.last_arrival = now;
         // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next ACK covers.
-        // What lies below altogether had been acknowledged: it is not acceptable (section 5.3 R2), and echoing it would tell the sender
-        // that its repetition had been needed.
+        // A segment that lies wholly below it had been acknowledged. It is not acceptable (section
+        // 5.3 R2), and its echo would tell the sender that the repetition had been needed.
         if p.ts_val != 0 && start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent {
             self.ts_recent = p.ts_val;
         }
@@ -443,7 +447,7 @@ impl Receiver {
     #[inline]
     fn grow_window(&mut self, len: u16, is_next: bool) {
         if self.window < self.buffer && len >= 128 {
-            // What came in order waits for the application when its window is looked at.
+            // Data that came in order waits for the application when the window is computed.
             let waiting = self.data_end() - self.read + if is_next { u64::from(len) } else { 0 };
             let taken = waiting + self.out_of_order.bytes();
             let room = self.buffer.saturating_sub(taken).saturating_sub(self.window);
@@ -510,12 +514,12 @@ impl Receiver {
         }
     }
 
-    /// `start..end` has come and is not in yet. The array of SACK blocks has room for two changes that nobody was told
-    /// of; a third block lets go of what waits (TCP_SACK_BLOCKS_EXPECTED).
+    /// `start..end` has come and is not in yet. The array of SACK blocks has room for two changes
+    /// that no ACK has reported. A third change sends the waiting ACK (TCP_SACK_BLOCKS_EXPECTED).
     #[inline]
     fn before_compression(&mut self, start: u64, end: u64, now: Time, out: &mut Outputs) {
         if self.compression.is_waiting() && start > self.rcv_nxt {
-            // What came twice is told by the next ACK or never (tcp_data_queue).
+            // Data that came twice is reported by the next ACK or never (tcp_data_queue).
             self.duplicate = None;
             if self.out_of_order.place(start, end) >= 2 {
                 self.send_ack(now, out);
@@ -596,7 +600,8 @@ impl Receiver {
     fn select_window(&mut self, now: Time) -> u64 {
         self.advance_reader(now);
         let unread = self.data_end() - self.read;
-        // What lies above a hole leaves less room (Linux, `tcp_space`); elsewhere its place has been granted.
+        // Data above a hole leaves less room (Linux, `tcp_space`); elsewhere its place has been
+        // granted.
         let held = if self.config.receive_window_in_steps { self.out_of_order.bytes() } else { 0 };
         let room = self.buffer.saturating_sub(unread + held);
         let edge = self.rcv_nxt + room.min(self.window);

@@ -28,7 +28,7 @@ impl RateReduction {
         self.out += 1;
     }
 
-    /// What was counted has not left the host.
+    /// A segment that was counted has not left the host.
     pub(super) fn on_refused(&mut self) {
         self.out = self.out.saturating_sub(1);
     }
@@ -133,7 +133,7 @@ mod tests {
             prr.on_send();
             assert_eq!(prr.on_ack(delivered, pipe, 10, safe), cwnd, "{pipe} {delivered} {safe}");
         }
-        // What was not sent when it might have been is made up for.
+        // Segments not sent when they might have been are made up for.
         let mut prr = RateReduction::begin(20);
         (0..4).for_each(|_| _ = prr.on_ack(1, 10, 10, false));
         assert_eq!(prr.on_ack(1, 3, 10, false), 8, "five were delivered and none sent");

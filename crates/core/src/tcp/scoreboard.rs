@@ -1,4 +1,5 @@
-//! What the sender knows of each segment in flight: sent, SACKed, lost, retransmitted (RFC 6675, section 3).
+//! State of each segment in flight at the sender: sent, SACKed, lost, retransmitted (RFC 6675,
+//! section 3).
 //!
 //! Segments are in a ring ordered by sequence; SACKed ranges are merged intervals beside it, so that a SACK block costs
 //! only what it newly reports. Every segment is marked SACKed, lost and retransmitted at most once per transmission.
@@ -14,7 +15,7 @@ use crate::units::{Span, Time};
 const SPARE: usize = 16;
 
 flags! {
-    /// What is known of a segment.
+    /// Knowledge about a segment.
     pub(super) struct SegFlags {
         /// Known to have arrived, and not acknowledged.
         SACKED = 1,
@@ -47,7 +48,7 @@ impl Segment {
     pub(super) fn end(&self) -> u64 {
         self.start + u64::from(self.len) + u64::from(self.has(SegFlags::FIN))
     }
-    /// Whether at least one of `flags` is set.
+    /// True if at least one of `flags` is set.
     pub(super) fn has(&self, flags: SegFlags) -> bool {
         self.flags.has_any(flags)
     }
@@ -70,9 +71,9 @@ pub(super) struct Scoreboard {
     retransmit_from: u64,
     /// Starts of the segments that were retransmitted and the number of each transmission, in that order: some may have arrived.
     retransmissions: VecDeque<(u64, u64)>,
-    /// Of segments, new or again.
+    /// Number of segments sent, retransmissions included.
     transmissions: u64,
-    /// What ends above this was sent once only.
+    /// Segments that end above this offset were sent once only.
     repeated_to: u64,
 }
 
@@ -197,7 +198,7 @@ impl Scoreboard {
         self.sacked.capacity() + self.retransmissions.capacity() > 0
     }
 
-    /// Of thousands of connections few repair losses at a time: the room for it goes back.
+    /// Frees the room for holes: among thousands of connections few repair losses at a time.
     #[cold]
     fn forget_holes(&mut self) {
         self.sacked = VecDeque::new();
@@ -364,7 +365,7 @@ impl Scoreboard {
             }
             if !segment.has(SegFlags::SACKED) {
                 if i > 0 && !is_lost(segment) {
-                    // What was sent again lately stays as it is: lost, and on its way once more.
+                    // A recent retransmission keeps its state: lost, and in flight again.
                     unbroken &= segment.has(SegFlags::LOST);
                     continue;
                 }
@@ -454,8 +455,8 @@ impl Scoreboard {
         newly
     }
 
-    /// Of the segments that left together with the lowest lost one that has not been sent again, how many from that one on are to be sent again
-    /// as well: the part of an skb that was lost, of `most` segments at most.
+    /// Number of segments to send again together, `most` at most. They start with the lowest lost
+    /// segment that has not been sent again, and left in the same skb as that one.
     pub(super) fn lost_together(&self, most: u32) -> u32 {
         if !self.has_to_retransmit() {
             return 0;

@@ -144,7 +144,8 @@ pub struct Sender {
     undo: Option<Undo>,
     /// Timestamp of the first retransmission since none was out; 0: none.
     first_repeat_ts: u32,
-    /// Of the recovery that has begun, where its first retransmission waits for window and pacing.
+    /// The evidence for the recovery under way, while its first retransmission waits for window and
+    /// pacing.
     first_repair: Option<Evidence>,
     frto: FrtoState,
     /// Without SACK, after a timeout: new segments that duplicate ACKs stand for.
@@ -179,7 +180,7 @@ pub struct Sender {
     flow: FlowId,
     incarnation: u8,
     cc: AnyCc,
-    /// Of `cc`; asked on every ACK.
+    /// Answers of `cc`, cached because every ACK needs them.
     owns_window: bool,
     hears_every_ack: bool,
     wants_rate: bool,
@@ -347,11 +348,11 @@ impl Sender {
         self.timers.deadline().min(self.pacer.deadline())
     }
 
-    /// What the congestion control sets.
+    /// The window, which the congestion control sets.
     pub fn window(&self) -> &Window {
         &self.window
     }
-    /// What the congestion control sees beside, as of the last call.
+    /// The state that the congestion control reads besides the window, as of the last call.
     pub fn path(&self) -> &Path {
         &self.path
     }

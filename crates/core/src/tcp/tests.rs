@@ -17,7 +17,8 @@ use crate::packet::{Ecn, FlowId, Packet, TcpFlags};
 use crate::rng::{Purpose, Streams, stream};
 use crate::units::{Bytes, DataRate, Seq32, Span, Time};
 
-/// What the path does with the n-th data packet or ACK (counting from 0, retransmissions included).
+/// Treatment of the n-th data packet or ACK by the path (counting from 0, retransmissions
+/// included).
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Pass,

@@ -9,7 +9,7 @@ use crate::units::{Span, Time};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TickClock {
     tick_ns: u64,
-    /// Of the first tick, below `tick_ns`.
+    /// Time of the first tick, below `tick_ns`.
     phase_ns: u64,
 }
 
@@ -34,7 +34,8 @@ impl TickClock {
         Time::from_ns(nth.saturating_add(self.phase_ns).min(Time::NEVER.as_ns()))
     }
 
-    /// What the clock shows of a time: the ticks that began during it; all of it where the clock is exact.
+    /// Duration that the clock measures: the ticks that began in it; the whole of it if the clock
+    /// is exact.
     pub(super) fn between(self, from: Time, to: Time) -> Span {
         if self.tick_ns == 0 {
             return to.since(from);
@@ -42,7 +43,8 @@ impl TickClock {
         Span::from_ns(self.count(to).saturating_sub(self.count(from)) * self.tick_ns)
     }
 
-    /// What a counter shows that starts at 1 and is raised at every tick (`t_rtt`); `None` for an exact clock.
+    /// Value of a counter that starts at 1 and is raised at every tick (`t_rtt`); `None` for an
+    /// exact clock.
     pub(super) fn counter(self, from: Time, to: Time) -> Option<u64> {
         (self.tick_ns > 0).then(|| self.count(to).saturating_sub(self.count(from)) + 1)
     }

@@ -27,7 +27,7 @@ pub enum Tap {
     Receiver,
 }
 
-/// What becomes of a packet.
+/// Treatment of a packet by the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fate {
     Pass,
@@ -45,7 +45,7 @@ pub struct Path {
     /// From the sender to the capture in between, and on to the receiver.
     pub first: Span,
     pub second: Span,
-    /// Of the line before the capture in between, and how many bytes wait there at most.
+    /// Rate of the line before the capture in between, and the most bytes that wait there.
     pub rate: Option<DataRate>,
     pub buffer_bytes: u64,
     /// By number of the data packet (of the ACK), retransmissions counted, from 0.
@@ -252,7 +252,7 @@ impl Analysed {
             other => panic!("{table}.{column}: {other:?}"),
         }
     }
-    /// Of the first flow.
+    /// Value of the first flow in a column of its table.
     pub fn flow(&self, column: &str) -> u64 {
         self.numbers("flows", column)[0]
     }

@@ -16,9 +16,10 @@ struct Model {
     response_us: u64,
     /// The first frame takes this much longer.
     first_us: u64,
-    /// Of 1000 packets, lost on the air after having taken their time.
+    /// Packets out of 1000 that are lost on the air after having taken their time.
     lost_permille: u32,
-    /// What the receiver's clock shows when a datagram sent at zero could arrive at the access point.
+    /// Receiver's clock at the instant when a datagram sent at zero could arrive at the access
+    /// point.
     offset_us: u64,
     seed: u64,
 }
@@ -39,7 +40,7 @@ const G: Model = Model {
 const N: Model = Model { batch: 42, each_us: 190, response_us: 50, ..G };
 
 impl Model {
-    /// What becomes of datagrams that are sent `gap_ns` apart.
+    /// Log of datagrams that are sent `gap_ns` apart: send time, and arrival unless lost.
     fn run(&self, count: u32, gap_ns: u64) -> Vec<(Time, Option<Time>)> {
         let mut rng = Stream::of_test(self.seed).open();
         let us = |us: u64| us * 1000;

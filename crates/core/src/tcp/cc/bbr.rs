@@ -82,7 +82,7 @@ const HIGH_GAIN: u32 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u32 = UNIT * 1000 / 2885;
 const CWND_GAIN: u32 = 2 * UNIT;
 const PHASES: u8 = 8;
-/// Of the phases of `ProbeBw`.
+/// Pacing gains of the phases of `ProbeBw`.
 const CYCLE: [u32; PHASES as usize] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 /// Pace this much below the estimate: queues drain in the long run.
 const PACING_MARGIN_PERCENT: u64 = 1;
@@ -90,10 +90,10 @@ const PACING_MARGIN_PERCENT: u64 = 1;
 const MIN_CWND: u32 = 4;
 /// Rounds without a quarter more bandwidth before the pipe counts as full.
 const FULL_BW_ROUNDS: u8 = 3;
-/// What the rate is derived from before the first round-trip sample.
+/// Round-trip time from which the rate is derived before the first sample.
 const NOMINAL_RTT_US: u32 = 1_000;
 
-/// What BBR is doing; the module's text says what each mode is for.
+/// Mode of BBR; the module's text gives the purpose of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Doubles the rate per round until the pipe is full.
@@ -207,7 +207,7 @@ pub(super) fn initial_bps(w: &Window, path: &Path, gain: u32) -> u64 {
     to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), gain, path)
 }
 
-/// What one burst of the sender would be: a millisecond's worth, one or two segments at least.
+/// Size of one burst of the sender: a millisecond's worth, one or two segments at least.
 pub(super) fn send_quantum(pacing_bps: u64, path: &Path) -> u32 {
     let floor = if pacing_bps < 1_200_000 { 1 } else { 2 };
     let bytes = (pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
@@ -215,7 +215,7 @@ pub(super) fn send_quantum(pacing_bps: u64, path: &Path) -> u32 {
 }
 
 impl Bbr {
-    /// What it is doing now.
+    /// The present mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
@@ -278,9 +278,10 @@ impl Bbr {
         self.with_quantization(path, self.bdp(self.bw.max(), gain))
     }
 
-    /// Of `in_flight` segments what is still in the network when the next skb may leave, and that skb with it while the queue is to grow
-    /// (Linux 6.12, net/ipv4/tcp_bbr.c, `bbr_packets_in_net_at_edt`). `gain` is that with which the sender has been pacing: `bbr_update_gains`
-    /// sets the next at the end of an ACK.
+    /// Number of segments still in the network when the next skb may leave, out of `in_flight`. It
+    /// includes that skb while the queue is to grow (Linux 6.12, net/ipv4/tcp_bbr.c,
+    /// `bbr_packets_in_net_at_edt`). `gain` is that with which the sender has been pacing:
+    /// `bbr_update_gains` sets the next at the end of an ACK.
     fn in_net_at_next_send(&self, path: &Path, in_flight: u32, gain: u32) -> u32 {
         let us = u64::from(micros(path.next_send_at.since(path.now)));
         let delivered = saturate32(u64::from(self.bandwidth()).saturating_mul(us) / BW_UNIT);
@@ -293,7 +294,8 @@ impl Bbr {
         self.held_back > 0 && low32(prior_delivered).wrapping_sub(self.held_back_from) <= self.held_back
     }
 
-    /// What `bbr_init` of Linux 6.12 takes from the path, whose handshake counts as a round trip.
+    /// Takes the same values from the path as `bbr_init` of Linux 6.12. The handshake counts as a
+    /// round trip.
     fn begin(&mut self, path: &Path) {
         self.min_rtt_stamp = path.now;
         self.aggregation.restart(path.now);

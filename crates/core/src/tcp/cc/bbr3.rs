@@ -17,8 +17,9 @@
 //!
 //! The arithmetic is that of `bbr`: bandwidth in segments per microsecond times 2^24, gains in 1/256, round trips in microseconds.
 //!
-//! Deviations: no ECN, as in the draft. What was in flight when a segment left is known ACK by ACK, and a loss counts where the newest delivered
-//! segment was sent. An ACK that reports losses counts as one lost range. A recovery that proves needless restores the window alone.
+//! Deviations: no ECN, as in the draft. The flight at the time when a segment left is known ACK by
+//! ACK, and a loss counts where the newest delivered segment was sent. An ACK that reports losses
+//! counts as one lost range. A recovery that proves needless restores the window alone.
 
 use std::collections::VecDeque;
 
@@ -43,7 +44,7 @@ pub struct Bbr3Config {
     /// Part of the segments in flight that may be lost while it probes. The draft's `LossThresh`: 0.02. 0 to 1.
     #[schemars(range(min = 0, max = 1))]
     pub loss_threshold: f64,
-    /// What a round with losses leaves at least. The draft's `Beta`: 0.7. 0 to 1.
+    /// Least part that a round with losses leaves. The draft's `Beta`: 0.7. 0 to 1.
     #[schemars(range(min = 0, max = 1))]
     pub beta: f64,
     /// Part of `inflight_hi` that is left to others. The draft's `Headroom`: 0.15. 0 to 1.
@@ -87,7 +88,7 @@ const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 const PROBE_WAIT: Span = Span::from_secs(2);
 const UNSET: u32 = u32::MAX;
 
-/// What BBR is doing; the module's text says what each phase is for.
+/// Phase of BBR; the module's text gives the purpose of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Doubles the rate per round until the pipe is full.
@@ -116,7 +117,7 @@ enum Acks {
     ProbeStopping,
 }
 
-/// What was in flight, and lost by then, while so many had been delivered.
+/// Flight and losses at the time when `delivered` segments had been delivered.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     delivered: u64,
@@ -212,7 +213,7 @@ pub struct Bbr3 {
     headroom: u32,
     phase: Phase,
     acks: Acks,
-    /// Of the last cycle of probing and of this one.
+    /// Largest bandwidth of the last cycle of probing and of this one.
     max_bw: [u32; 2],
     bw_lo: u32,
     inflight_lo: u32,
@@ -266,7 +267,7 @@ fn part(n: u32, of_256: u32) -> u32 {
 }
 
 impl Bbr3 {
-    /// What it is doing now.
+    /// The present phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -342,7 +343,7 @@ impl Bbr3 {
         self.prior_cwnd = if good { w.cwnd } else { self.prior_cwnd.max(w.cwnd) };
     }
 
-    // What an ACK says
+    // The information in an ACK
 
     /// The flight that the newest delivered segment made: section 4.1, `tx_in_flight` and `lost`.
     fn sample(&mut self, ack: &AckSample, rate: &RateSample) -> Sample {
@@ -647,7 +648,7 @@ impl CongestionControl for Bbr3 {
                 self.probe_rtt_min_us = self.min_rtt_us;
             }
         }
-        // What has left since the last ACK left at this count.
+        // Segments sent since the last ACK were sent at this count of delivered ones.
         let delivered = ack.total_delivered - u64::from(ack.delivered).min(ack.total_delivered);
         match self.moments.back_mut() {
             Some(last) if last.delivered >= delivered => last.in_flight = last.in_flight.max(ack.prior_in_flight),

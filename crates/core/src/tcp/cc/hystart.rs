@@ -113,8 +113,9 @@ impl HyStart {
     }
 }
 
-/// What segmentation and receive offload may add to a train: the time of four of the largest segments at the pacing rate, which
-/// is twice that of the window in slow start and 1.2 times near its end (`tcp_update_pacing_rate`).
+/// Time that segmentation and receive offload may add to a train: that of four of the largest
+/// segments at the pacing rate. This rate is twice that of the window in slow start and 1.2 times
+/// near its end (`tcp_update_pacing_rate`).
 fn ack_delay(w: &Window, path: &Path) -> Span {
     let percent = if w.cwnd < w.ssthresh / 2 { 200 } else { 120 };
     let window = u64::from(w.cwnd) * u64::from(path.mss);

@@ -1,4 +1,5 @@
-//! What holds for every registered control: bounds under random operations, and the standard story as a snapshot.
+//! Invariants of every registered control: bounds under random operations, and the standard story
+//! as a snapshot.
 
 use proptest::prelude::*;
 
@@ -6,7 +7,7 @@ use super::rounds::{Network, Run, context, new_path, sample, window};
 use super::{AckSample, CaState, CcConfig, Path, RateSample};
 use crate::units::{Span, Time};
 
-/// What a sender may do to a control. Values are drawn wide on purpose.
+/// Operation of a sender on a control. Values are drawn wide on purpose.
 #[derive(Debug, Clone)]
 enum Operation {
     Ack {

@@ -30,8 +30,9 @@ pub enum CaState {
     Loss,
 }
 
-/// What a congestion control may write; the sender keeps it. The same as in the kernel, where a `tcp_congestion_ops` in BPF may
-/// write `snd_cwnd`, `snd_cwnd_cnt` and `snd_ssthresh`. All it may read beside is [`Path`].
+/// Fields that a congestion control may write; the sender keeps them. In the kernel, a
+/// `tcp_congestion_ops` in BPF may likewise write `snd_cwnd`, `snd_cwnd_cnt` and `snd_ssthresh`.
+/// All that it may read besides is [`Path`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window, segments. At least 1.
@@ -43,7 +44,8 @@ pub struct Window {
     pub ssthresh: u32,
 }
 
-/// What a congestion control may read of its connection. Nothing here can be written by a control: it gets a shared reference.
+/// Fields that a congestion control may read of its connection. A control cannot write them: it
+/// gets a shared reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// The instant of this call.
@@ -62,14 +64,14 @@ pub struct Path {
     pub mss: u32,
     /// Bytes on the wire of a full segment (IP layer); pacing rates count these.
     pub wire_bytes: u32,
-    /// What the sender is doing.
+    /// State of the sender.
     pub state: CaState,
     /// When the pacing lets the next segment leave; it may be past.
     pub next_send_at: Time,
 }
 
 impl Window {
-    /// Whether the window doubles per round trip: `cwnd` is below `ssthresh`.
+    /// True if the window doubles per round trip: `cwnd` is below `ssthresh`.
     // [RFC5681-3.1-1] [RFC5681-3.1-8]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
@@ -117,7 +119,7 @@ pub struct RateSample {
     pub app_limited: bool,
 }
 
-/// What one ACK told the sender. Segments are counted, not bytes.
+/// Information of one ACK. Segments are counted, not bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckSample {
     /// Newly covered by the cumulative acknowledgement.
@@ -138,8 +140,8 @@ pub struct AckSample {
     pub rate: Option<RateSample>,
     /// The ACK carried an ECN echo.
     pub ece: bool,
-    /// Of what is newly known to have arrived, so many segments came with a congestion mark, as far as the echo tells: counted by
-    /// Accurate ECN, else all or none.
+    /// Newly delivered segments that came with a congestion mark, as far as the echo tells: counted
+    /// by Accurate ECN, else all or none.
     pub marked: u32,
     /// The window, not the application or the receiver, limits the sender: only then may it grow (RFC 7661).
     pub cwnd_limited: bool,
@@ -149,7 +151,7 @@ pub struct AckSample {
     pub snd_nxt: u64,
 }
 
-/// What a control is built with besides its parameters.
+/// Context in which a control is built, besides its parameters.
 pub struct CcContext {
     /// Payload bytes of a full segment.
     pub mss: u32,
@@ -184,7 +186,8 @@ pub trait CongestionControl {
     /// window may not grow. Only if [`Self::wants_every_ack`].
     fn on_every_ack(&mut self, _w: &mut Window, _path: &Path, _ack: &AckSample) {}
 
-    /// What the sender calls for every ACK if [`Self::hears_every_ack`]: the control hears it, then its slow start.
+    /// The sender calls this for every ACK if [`Self::hears_every_ack`]: the control hears it, then
+    /// its slow start.
     fn hear_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         self.on_every_ack(w, path, ack);
         if let Some(slow_start) = self.slow_start(path.now) {
@@ -221,13 +224,14 @@ pub trait CongestionControl {
         None
     }
 
-    /// What the window is above `cwnd`, in 2^-32 segments, where a control keeps it as a real number. Pacing by cwnd counts
-    /// it; what may be in flight does not.
+    /// Part of the window above `cwnd`, in 2^-32 segments, if a control keeps the window as a real
+    /// number. Pacing by cwnd counts this part; the limit of packets in flight does not.
     fn cwnd_fraction(&self) -> u32 {
         0
     }
 
-    /// What a retransmission timeout leaves of `cwnd`, segments, at least 1 (RFC 5681's loss window). Never a raise.
+    /// Window that a retransmission timeout leaves, segments, at least 1 (RFC 5681's loss window).
+    /// It never raises `cwnd`.
     fn loss_window(&self, _path: &Path) -> u32 {
         1
     }

@@ -23,7 +23,7 @@ const WIRE_BYTES: u32 = 1500;
 const INITIAL_CWND: u32 = 10;
 const DUP_THRESH: u32 = 3;
 
-/// What a control of a test is built from: unpaced, 1448-byte segments, initial window 10.
+/// Context of a control under test: unpaced, 1448-byte segments, initial window 10.
 pub fn context() -> CcContext {
     CcContext {
         mss: MSS,
@@ -80,7 +80,7 @@ pub enum Loss {
     None,
     /// Every n-th transmission.
     Every(u64),
-    /// Of a token-bucket policer: bucket and segments per second.
+    /// Losses by a token-bucket policer: bucket, and segments per second.
     Policer { bucket: f64, rate: f64 },
 }
 

@@ -11,7 +11,7 @@ use super::hystart_plus_plus::HyStartPlusPlus;
 use super::{AckSample, CcContext, Path, Window};
 use crate::units::Time;
 
-/// What may end slow start before a loss does.
+/// Rule that may end slow start before a loss does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowStartExit {

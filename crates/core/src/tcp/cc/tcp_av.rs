@@ -17,8 +17,9 @@
 //!   This covers the cost of recoveries and fractions of a segment.
 //! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt` says which RTT. The
 //!   study `tcp-av-handover` says that the window is kept as high as it can be, also when a loss is detected. So a timeout leaves the same
-//!   (`after_timeout`). What was outstanding counts as lost, and that many segments leave. They leave at once, or with
-//!   the next ACK where a timeout sends one segment (`timeout_sends_one`, as in Linux).
+//!   (`after_timeout`). All outstanding segments count as lost, and that many leave. They leave at
+//!   once, or with the next ACK where a timeout sends one segment (`timeout_sends_one`, as in
+//!   Linux).
 //! - *Temporal reduction.* Every `severe_rounds` round trips the connection looks back. After at least
 //!   `severe_reductions` reductions with less than `severe_share` of the target, the target is multiplied by
 //!   `reduced_to`, down to `target_min` of the requested rate. Otherwise it comes back by `recover_step` of the
@@ -69,9 +70,10 @@ pub struct TcpAvConfig {
     pub rtt_min_window: Span,
     /// Round-trip time in the least window after a loss.
     pub floor_rtt: FloorRtt,
-    /// What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start leads back (`"one"`). With
-    /// `"new_data"` it is the same as with `"floor"`, and what it lets leave is new data where the timeout sends one segment
-    /// (`timeout_sends_one`). So `airtcp host av` does.
+    /// Window that a timeout leaves: as large as after any loss (`"floor"`), or one segment, from
+    /// which slow start leads back (`"one"`). `"new_data"` keeps the same window as `"floor"`, but
+    /// fills it with new data where the timeout sends one segment (`timeout_sends_one`). The
+    /// command `airtcp host av` does so.
     pub after_timeout: AfterTimeout,
     /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
     pub above: Above,
@@ -189,20 +191,20 @@ pub enum FloorRtt {
     Smoothed,
 }
 
-/// What a timeout leaves of the window.
+/// Window that a timeout leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterTimeout {
     /// One segment, as RFC 5681 has it.
     One,
-    /// What any loss leaves: what R needs.
+    /// The window that any loss leaves: as much as R needs.
     #[default]
     Floor,
     /// The same, and new data leaves at once. Any of it that arrives brings an ACK, and that the repair.
     NewData,
 }
 
-/// What the window does beyond what the full target needs.
+/// Growth of the window beyond the size that the full target needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Above {
@@ -311,7 +313,7 @@ impl TcpAv {
     }
 }
 
-/// What the law reads of a path.
+/// The fields of a path that the law reads.
 fn read(path: &Path) -> law::Path {
     law::Path {
         now_ns: path.now.since(Time::ZERO).as_ns(),
@@ -345,7 +347,7 @@ impl CongestionControl for TcpAv {
         if with_window(w, |w| law::on_ack(params, state, w, &seen, &told)) == Verdict::BASE {
             return self.base.on_ack(w, path, ack);
         }
-        // What the base counts in time stands still meanwhile.
+        // The base's growth over time stands still meanwhile.
         self.base.on_ack(w, path, &AckSample { cwnd_limited: false, ..*ack });
         with_window(w, |w| law::steer(&mut self.state, w, &seen, &told));
     }

@@ -53,7 +53,7 @@ pub enum Delay {
 pub struct EarlyRetransmitConfig {
     /// Unit in which the outstanding data is counted.
     pub unit: Unit,
-    /// Whether an early retransmission waits for segments that may only be late.
+    /// Delay of an early retransmission, for segments that may only be late.
     pub delay: Delay,
     /// Shortest wait of `delay = "quarter_rtt"`. Linux: 2 ms.
     pub delay_min: Span,
@@ -91,7 +91,7 @@ pub struct EarlyRetransmit {
 }
 
 impl EarlyRetransmit {
-    /// Whether all that can still come has come.
+    /// True if no further duplicate ACK can come.
     fn is_early(&self, hole: &Hole) -> bool {
         if hole.can_send_new || hole.reported == 0 {
             return false;

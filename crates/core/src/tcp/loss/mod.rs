@@ -14,18 +14,19 @@ pub struct Hole {
     pub reported: u32,
     /// When the first segment of the hole was last sent.
     pub sent_at: Time,
-    /// Which of the connection's transmissions that was: of what was sent in the same instant it tells what came later.
+    /// Number of that transmission in the connection: it orders segments sent in the same instant.
     pub number: u64,
     /// The hole was judged lost before and `sent_at` is its retransmission: is that lost as well?
     pub retransmitted: bool,
     /// When the most recently sent of the delivered segments was sent (`RACK.xmit_ts` of RFC 8985). Without SACK it is
     /// inferred: each duplicate ACK stands for the arrival of the next segment above the hole.
     pub newest_delivered_sent_at: Time,
-    /// Which of the connection's transmissions that was, in place of `RACK.end_seq`.
+    /// Number of that transmission in the connection, in place of `RACK.end_seq`.
     pub newest_delivered_number: u64,
-    /// How long that segment took to be acknowledged (`RACK.rtt`).
+    /// Round trip of that segment (`RACK.rtt`).
     pub newest_delivered_rtt: Span,
-    /// How long the segment took that the last ACK with news told of last, whether sent last or not.
+    /// Round trip of the segment that the last ACK with news reported last, in whatever order they
+    /// were sent.
     pub last_delivered_rtt: Span,
     /// When the ACK arrived that last reported something new.
     pub newest_report_at: Time,
@@ -33,7 +34,8 @@ pub struct Hole {
     pub outstanding: u32,
     /// Their payload bytes.
     pub outstanding_bytes: u64,
-    /// Of these, payload bytes reported as arrived: SACKed, or, without SACK, one MSS for each duplicate ACK.
+    /// Payload bytes of those that are reported as arrived: SACKed, or, without SACK, one MSS for
+    /// each duplicate ACK.
     pub reported_bytes: u64,
     /// Segments.
     pub cwnd: u32,
@@ -49,7 +51,7 @@ pub struct Hole {
     pub min_rtt: Span,
 }
 
-/// Whether a hole is a loss.
+/// Verdict on a hole: loss or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It is lost, and to be sent again.
@@ -61,7 +63,7 @@ pub enum Verdict {
     },
 }
 
-/// What an ACK told about the order in which segments arrive, for policies that adapt to it.
+/// Report of an ACK on the order in which segments arrive, for policies that adapt to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     /// A segment that had not been sent again was delivered after one sent later.
@@ -76,7 +78,7 @@ pub struct Report {
     pub recovered: bool,
 }
 
-/// What a verdict is about.
+/// Segments that a verdict is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Whole holes below what was SACKed: counting what arrived above says nothing about the parts of one.
@@ -85,7 +87,7 @@ pub enum Scope {
     Segments,
 }
 
-/// What a policy is built with besides its parameters.
+/// Context in which a policy is built, besides its parameters.
 pub struct LossContext {
     /// Payload bytes of a full segment.
     pub mss: u32,
@@ -93,9 +95,10 @@ pub struct LossContext {
 
 /// Same hole, same time, same reports so far: same verdict.
 pub trait LossPolicy {
-    /// Whether `hole` is a loss at `now`. Asked again at every ACK that reports something, and at the instant that the answer names.
+    /// Decides if `hole` is a loss at `now`. The sender asks again at every ACK that reports
+    /// something, and at the instant that the answer names.
     fn judge(&self, hole: &Hole, srtt: Span, now: Time) -> Verdict;
-    /// What it is asked about.
+    /// Segments that the policy is asked about.
     fn scope(&self) -> Scope {
         Scope::Holes
     }
@@ -114,8 +117,9 @@ pub trait LossPolicy {
     }
 }
 
-/// Linux since 2018, where a retransmission is lost, too: something sent a quarter of the smallest round trip after it has
-/// arrived. What threshold policies offer as `lost_retransmissions`.
+/// True if a retransmission is lost, too, by the rule of Linux since 2018. A segment has arrived
+/// that was sent a quarter of the smallest round trip after it. Threshold policies offer this as
+/// `lost_retransmissions`.
 fn is_lost_again(hole: &Hole) -> bool {
     hole.sent_at + hole.min_rtt.mul_ratio(1, 4) < hole.newest_delivered_sent_at
 }

@@ -1,10 +1,11 @@
 //! ACKs for data above a hole that are put off into one (`__tcp_ack_snd_check` and `tcp_sack_compress_send_ack`,
 //! net/ipv4/tcp_input.c of Linux 6.12).
 //!
-//! The first three segments above a hole are told at once, so that the sender finds the loss as early as ever. Those after them
-//! wait for 5 % of the round trip, or for as many segments as the profile says. The round trip is the smaller of two: the
-//! one that the handshake showed (`srtt_us`, which an end that sends no data measures only then), and the one that echoed
-//! timestamps show (`rcv_rtt_est`).
+//! The first three segments above a hole are reported at once, so that compression does not delay
+//! the detection of the loss. Those after them wait for 5 % of the round trip, or for as many
+//! segments as the profile says. The round trip is the smaller of two. One is that of the handshake
+//! (`srtt_us`, which an end that sends no data measures only then). The other is that of the echoed
+//! timestamps (`rcv_rtt_est`).
 
 use crate::units::{Span, Time};
 
@@ -232,7 +233,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever arrives: no change stays untold for longer than the timers allow, and what the ACKs say is what is there.
+        /// For all arrivals: no change stays unreported for longer than the timers allow, and the
+        /// ACKs report exactly the data that is there.
         #[test]
         fn nothing_stays_untold(
             arrivals in prop::collection::vec((0u32..40, 0u64..600), 1..200),

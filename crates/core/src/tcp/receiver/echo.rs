@@ -29,7 +29,7 @@ impl Echo {
         Echo { how: (config.ecn && !config.handshake).then_some(config.ecn_echo), ..Echo::default() }
     }
 
-    /// What a SYN asks for, as far as this end can do it.
+    /// Takes the method that a SYN asks for, as far as this end supports it.
     pub(super) fn agree(&mut self, syn: &Packet, config: &TcpConfig) {
         let asked = syn.accurate_ecn().ace;
         self.how = (config.ecn && asked & 3 == 3).then_some(match config.ecn_echo {

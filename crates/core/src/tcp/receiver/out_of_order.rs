@@ -42,7 +42,7 @@ impl OutOfOrder {
         self.ranges.back().map(|r| r.1)
     }
 
-    /// Whether all of `start..end` is here.
+    /// True if all of `start..end` is here.
     pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         let i = self.ranges.partition_point(|r| r.1 < end);
         self.ranges.get(i).is_some_and(|&(s, _)| s <= start)

@@ -113,7 +113,8 @@ fn a_hole_its_repair_a_duplicate_and_the_end_are_told_at_once() {
     assert_eq!(t.acks[6..], [(236.0, 37)]);
 }
 
-/// What a receiver that acknowledges each segment reports of segments of 1000 bytes, in their numbers: the first not there, blocks.
+/// Reports of a receiver that acknowledges each segment, in numbers of segments of 1000 bytes: the
+/// first one missing, and the SACK blocks.
 fn reports(arrivals: &[(u32, u16)]) -> Vec<(u32, Vec<(u32, u32)>)> {
     let mut config = profile("linux-6").unwrap().resolve().unwrap();
     (config.handshake, config.timestamps, config.compressed_sacks) = (false, false, 0);
@@ -187,7 +188,7 @@ fn polls(offered: u64, flags: TcpFlags) -> Vec<(u32, usize)> {
 fn the_application_reads_after_the_poll_and_reading_acknowledges_once() {
     // The window would have to shrink: all of the poll waits for the reader. The last segment waits for another.
     assert_eq!(polls(81_920, TcpFlags::default()), [(6, 2)]);
-    // What was pushed is acknowledged when it is read.
+    // Pushed data is acknowledged when it is read.
     assert_eq!(polls(81_920, TcpFlags::PSH), [(6, 2), (7, 3)]);
     // There is room: two segments are acknowledged as they come.
     assert_eq!(polls(20_000, TcpFlags::default()), [(3, 0), (6, 2)]);

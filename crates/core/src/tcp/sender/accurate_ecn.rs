@@ -15,7 +15,7 @@ pub(super) struct Marks {
 }
 
 impl Default for Marks {
-    /// What both ends begin with (RFC 9768 section 3.2.1).
+    /// Initial values of both ends (RFC 9768 section 3.2.1).
     fn default() -> Marks {
         Marks {
             ace: 5,
@@ -27,7 +27,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// What a sender of data tells of its peer's packets: ACKs are never marked.
+    /// Report of a sender of data about its peer's packets: ACKs are never marked.
     pub(super) const OF_NONE: AccurateEcn = AccurateEcn { ace: 5, ce_bytes: None };
 
     /// So many segments came marked since the last ACK that was counted; `delivered` is how many this one newly reports.
@@ -53,7 +53,8 @@ impl Sender {
         self.marks = (self.ecn_ok && accurate).then(Marks::default);
     }
 
-    /// How many of the segments that an ACK reports came marked. An ACK that another has overtaken tells nothing.
+    /// Counts the marked ones among the segments that an ACK reports. An ACK that another has
+    /// overtaken does not count.
     pub(super) fn count_marks(&mut self, p: &Packet, ack: &mut Ack) {
         match &mut self.marks {
             Some(marks) if ack.number >= self.snd_una => {

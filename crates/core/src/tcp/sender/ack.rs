@@ -1,4 +1,4 @@
-//! What one ACK says, gathered while it is taken in.
+//! The information in one ACK, gathered while it is processed.
 
 use super::newest::Newest;
 use crate::convert::signed32;
@@ -22,20 +22,22 @@ pub(super) struct Ack {
     pub window_changed: bool,
     /// It carries an ECN echo that counts.
     pub ece: bool,
-    /// Of what it newly reports, segments that came with a congestion mark.
+    /// Newly reported segments that came with a congestion mark.
     pub marked: u32,
     /// Segments in flight before it.
     pub prior_in_flight: u32,
     /// Before this ACK. A repeated segment acknowledged sooner was acknowledged for its original.
     pub min_rtt: Span,
-    /// The timestamp that it echoes, and the tick in which it counts; 0: none. Older than a repeated segment that is
-    /// acknowledged cumulatively, it is for the original. Of what is SACKed it says nothing: it is that of the last in order.
+    /// The timestamp that it echoes, and the tick in which it counts; 0: none. An echo older than a
+    /// cumulatively acknowledged repeated segment is for the original. The echo says nothing of
+    /// SACKed data: it is that of the last segment in order.
     pub echo: u32,
     pub timestamp_tick: Span,
     /// Segments newly acknowledged cumulatively; and newly known to have arrived in whatever way.
     pub acked: u32,
     pub delivered: u32,
-    /// Of the first acknowledged segment that was sent once only (for the timeout), and of the newest (for the control).
+    /// Send time of the first acknowledged segment that was sent once only (for the timeout), and
+    /// of the newest one (for the control).
     pub oldest_sent_at: Option<Time>,
     pub newest_sent_at: Option<Time>,
     pub retransmitted_data: bool,

@@ -1,4 +1,5 @@
-//! What a sender counts of ACKs: duplicates, partial ones, and what it infers from them where nothing is SACKed (RFC 5681, RFC 6582).
+//! Counts of ACKs at a sender: duplicates, partial ones, and the arrivals that it infers from them
+//! without SACK (RFC 5681, RFC 6582).
 
 use crate::convert::saturate32;
 
@@ -43,7 +44,8 @@ impl AckCounts {
         self.looks = self.looks.saturating_sub(1);
     }
 
-    /// Of the `acked` segments that a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).
+    /// A partial ACK covers `acked` segments: one was the hole, and the others had each sent a
+    /// duplicate (RFC 6582).
     // [RFC6582-3.2-4b]
     pub(super) fn deflate(&mut self, acked: u32) {
         self.duplicates = self.duplicates.saturating_sub(acked.saturating_sub(1));

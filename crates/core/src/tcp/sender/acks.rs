@@ -1,4 +1,5 @@
-//! What an acknowledgement says: what it covers, how long that took, and what the congestion control makes of it.
+//! Processing of an ACK: the data that it covers, their round trip, and the reaction of the
+//! congestion control.
 //!
 //! Not here: data from the peer. In Linux without SACK the first duplicate ACK after some counts as a window update
 //! (`tcp_may_update_window`, net/ipv4/tcp_input.c of 6.12: its sequence number is above that of the last update). Flows here
@@ -15,7 +16,7 @@ use crate::tcp::{Outputs, Recovery, timestamp};
 use crate::units::{Span, Time};
 
 impl Sender {
-    /// An ACK, step by step. What a step finds stands in `ack` for those that follow.
+    /// Takes an ACK, step by step. Each step leaves its findings in `ack` for the following ones.
     // [RFC6675-5-10]
     pub(super) fn on_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         let number = p.ack.to_offset(self.snd_una);
@@ -28,7 +29,7 @@ impl Sender {
         }
         let mut ack = self.begin_ack(now, p, number);
         self.take_send_window(p, number);
-        // What has arrived.
+        // Newly arrived data.
         self.take_cumulative(&mut ack);
         self.take_sack(p, &mut ack);
         self.recognize_duplicate(p, &mut ack);
@@ -40,7 +41,7 @@ impl Sender {
             self.on_advance(now, ack.acked, ack.retransmitted_data);
         }
         self.count_duplicate(&ack);
-        // Whether what was done about losses was right, and is over.
+        // Checks if the repair was right, and if it is over.
         let frto = self.question_timeout(p, &ack);
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
@@ -50,10 +51,10 @@ impl Sender {
             self.cc.hear_ack(&mut self.window, &self.path, &sample);
         }
         self.react_to_ecn(&ack);
-        // What is lost.
+        // Losses.
         self.look_for_losses(&ack, frto, out);
         ack.lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
-        // What may leave now.
+        // Segments that may leave now.
         self.path.in_flight = self.in_flight();
         if frto == FrtoStep::Usual || self.path.state == CaState::Cwr {
             self.control_window(&ack);
@@ -65,7 +66,7 @@ impl Sender {
         }
     }
 
-    /// What was known before, and what the header says of the peer.
+    /// The state before the ACK, and the peer's state as the header shows it.
     #[inline(always)]
     fn begin_ack(&mut self, now: Time, p: &Packet, number: u64) -> Ack {
         if p.has(TcpFlags::FIN) {
@@ -157,10 +158,11 @@ impl Sender {
             };
     }
 
-    /// What has arrived counts as delivered.
+    /// Counts newly arrived data as delivered.
     fn take_news(&mut self, ack: &mut Ack) {
         self.newest = ack.newest;
-        // What is SACKed comes before what is covered (Linux 6.12, net/ipv4/tcp_input.c, `tcp_ack`).
+        // SACKed data is taken before cumulatively acknowledged data (Linux 6.12,
+        // net/ipv4/tcp_input.c, `tcp_ack`).
         if let Some(sent_at) = ack.last_covered.or(ack.last_sacked) {
             self.newest.last_rtt = ack.now.since(sent_at);
         }
@@ -170,8 +172,8 @@ impl Sender {
         self.delivery.on_delivered(ack.now, ack.counted());
     }
 
-    /// How Linux counts what an ACK delivers (6.12, net/ipv4/tcp_input.c): what came twice counts once more (`tcp_dsack_seen`). How far
-    /// segments are overtaken is kept.
+    /// Counts the segments that an ACK delivers as Linux does (6.12, net/ipv4/tcp_input.c): data
+    /// that came twice counts once more (`tcp_dsack_seen`). The extent of reordering is kept.
     fn take_delivery_credit(&mut self, ack: &mut Ack) {
         if let Some(from) = ack.overtaken_from {
             self.note_reordering(from, ack);
@@ -435,7 +437,8 @@ impl Sender {
         }
     }
 
-    /// What the ACK makes of the window: the reduction's, while one is under way, else the congestion control's.
+    /// Sets the window after an ACK: by the reduction while one is under way, else by the
+    /// congestion control.
     fn control_window(&mut self, ack: &Ack) {
         let reducing = matches!(self.path.state, CaState::Recovery | CaState::Cwr);
         if reducing && !self.owns_window {
@@ -471,7 +474,7 @@ impl Sender {
         w.cwnd = w.cwnd.clamp(1, self.path.cwnd_clamp);
     }
 
-    /// What the congestion control is told.
+    /// Sample of the ACK for the congestion control.
     // [RFC5681-5-1]
     #[inline]
     pub(super) fn ack_sample(&mut self, ack: &Ack) -> AckSample {

@@ -1,6 +1,7 @@
-//! The ACK that a sender expects, taken in few steps: it advances, and all that is outstanding was sent once only, in order, while nothing is
-//! missing, in repair or in question. Nearly every ACK of a connection is like that. What is done about it is what [`Sender::on_ack`] does,
-//! without what finds nothing there.
+//! The ACK that a sender expects, taken in few steps: it advances, and no segment is missing, in
+//! repair or in question. All outstanding segments were sent once only, in order. Nearly every ACK
+//! of a connection is like that. The effect is that of [`Sender::on_ack`]; the steps that find
+//! nothing are left out.
 
 use super::Sender;
 use super::ack::Ack;
@@ -10,7 +11,7 @@ use crate::tcp::cc::{AnyCc, CaState};
 use crate::tcp::{Outputs, Recovery, TcpConfig};
 use crate::units::Time;
 
-/// Whether ACKs are looked at for that: not where a sender repairs, measures or grows in ways of its own.
+/// True if a sender looks for such ACKs: not if it repairs, measures or grows in ways of its own.
 pub(super) fn are_looked_for(config: &TcpConfig, cc: &AnyCc) -> bool {
     config.recovery == Recovery::Sack
         && config.rtt_per_segment

@@ -12,7 +12,7 @@
 //!   three segments instead of one. That is also what follows where the first ACK covers all that was outstanding, as when
 //!   nothing but ACKs were lost.
 //!
-//! What a spurious timeout costs in the end is `frto_response`, see [`FrtoResponse`].
+//! The cost of a spurious timeout is set by `frto_response`, see [`FrtoResponse`].
 //!
 //! Not here: Linux's exception for probes of the path's MTU; of RFC 4138's variant, that an earlier repeated segment below the first ACK
 //! rules out a later undo.
@@ -36,14 +36,14 @@ pub(super) enum FrtoState {
     Undecided { advanced: bool, highmark: u64 },
 }
 
-/// What an ACK that arrived while F-RTO is undecided leaves to do.
+/// Steps left to do for an ACK that arrived while F-RTO is undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrtoStep {
-    /// As ever.
+    /// All steps.
     Usual,
     /// The window has been set; a loss is neither looked for nor repaired.
     Undecided,
-    /// Just decided: as ever, but the window does not grow by this ACK.
+    /// Just decided: all steps, but the window does not grow by this ACK.
     Decided,
 }
 
@@ -134,7 +134,8 @@ impl Sender {
 
     // ---- RFC 4138 -----------------------------------------------------------------------------------------------------
 
-    /// Whether a timeout that fires now is to be left open. Without SACK only where nothing but the first segment was ever sent again.
+    /// True if a timeout that fires now is left open. Without SACK it is left open only if no
+    /// segment but the first was ever sent again.
     pub(super) fn may_leave_timeout_open(&self) -> bool {
         self.config.frto == Frto::Rfc4138
             && !self.owns_window
@@ -149,7 +150,7 @@ impl Sender {
         let highmark = if sack && repairing && self.high_seq > self.snd_una { self.high_seq } else { self.snd_nxt };
         self.frto = FrtoState::Undecided { advanced: false, highmark };
         if self.board.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED)) {
-            // Which of its copies an ACK is for cannot be told.
+            // An ACK does not show which of the copies it is for.
             self.undo = None;
         }
         self.enter(CaState::Disorder);

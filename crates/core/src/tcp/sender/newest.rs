@@ -1,4 +1,5 @@
-//! What arrived last, as RACK keeps it (RFC 8985 section 6.2): the most recently sent segment of it, and the highest.
+//! The latest arrivals, as RACK keeps them (RFC 8985 section 6.2): the most recently sent segment
+//! that has arrived, and the highest.
 
 use crate::units::{Span, Time};
 
@@ -20,7 +21,7 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// Whether a segment was sent after the newest that has arrived.
+    /// True if a segment was sent after the newest that has arrived.
     pub(super) fn is_before(&self, number: u64) -> bool {
         number > self.number
     }

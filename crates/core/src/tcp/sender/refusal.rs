@@ -82,7 +82,7 @@ mod tests {
         Time::ZERO + Span::from_ms(ms)
     }
 
-    /// What the sender sends on the receiver's answers to `packets`, as numbers of segments.
+    /// Packets that the sender sends in response to the receiver's answers to `packets`.
     fn arrive(sender: &mut Sender, receiver: &mut Receiver, now: Time, packets: &[Packet]) -> Vec<Packet> {
         let mut acks = Outputs::default();
         packets.iter().for_each(|p| receiver.on_packet(now, p, &mut acks));

@@ -186,7 +186,8 @@ impl Sender {
         saturate32(self.send_window / u64::from(self.path.mss))
     }
 
-    /// What nearly every ACK finds: all that arrived, arrived in order, and nothing waits to be repaired.
+    /// True for nearly every ACK: all segments that arrived did so in order, and none waits for
+    /// repair.
     fn nothing_is_missing(&self) -> bool {
         self.acks.duplicates == 0
             && self.board.sacked_out() == 0
@@ -301,7 +302,7 @@ impl Sender {
         }
     }
 
-    /// Whether a loss found now begins fast recovery.
+    /// True if a loss found now begins fast recovery.
     // [RFC6675-5.1-3]
     fn may_begin_recovery(&self) -> bool {
         match self.path.state {
@@ -422,7 +423,7 @@ impl Sender {
         self.timers.retransmit = self.timeout_from(now);
     }
 
-    /// What a timeout leaves of the window at most.
+    /// Largest window, segments, that a timeout leaves.
     pub(super) fn kept_at_timeout(&self) -> u32 {
         self.config.loss_window.max(self.cc.loss_window(&self.path))
     }

@@ -1,5 +1,6 @@
-//! What a Linux host hands down at once: an skb of several segments, which are cut apart below TCP (segmentation offload). It has one
-//! place in the pacing, its last segment carries PSH, and it may be held back until further ACKs have made it larger.
+//! An skb of several segments, which a Linux host hands down at once and which is cut apart below
+//! TCP (segmentation offload). It has one place in the pacing, its last segment carries PSH, and it
+//! may be held back until further ACKs have made it larger.
 //!
 //! Linux, net/ipv4/tcp_output.c as of 6.12: `tcp_tso_autosize`, `tcp_cwnd_test`, `tcp_tso_should_defer`, `tcp_write_xmit`, and PSH in
 //! `__tcp_transmit_skb` (since 5.5). A lost skb is sent again as a whole (`tcp_xmit_retransmit_queue`). Not here: a segment below the
@@ -40,7 +41,7 @@ struct Sizing {
     segments: u32,
 }
 
-/// Whether the next skb leaves now.
+/// Time at which the next skb leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaves {
     Now,
@@ -126,7 +127,7 @@ impl Sender {
     fn next_skb(&self, now: Time, most: u32, buffer: u64) -> Result<u32, Leaves> {
         let mss = u64::from(self.path.mss);
         let outstanding = self.snd_nxt - self.snd_una;
-        // What the socket holds.
+        // Unsent bytes that the socket holds.
         let unsent = self.write_end.saturating_sub(self.snd_nxt).min(buffer.saturating_sub(outstanding));
         let cwnd = self.window.cwnd;
         let room = cwnd.saturating_sub(self.path.in_flight);

@@ -35,7 +35,7 @@ impl Timing {
         self.timed = None;
     }
 
-    /// Whether a sample is the first of a round trip.
+    /// True if a sample is the first of a round trip.
     pub(super) fn begins_round(&mut self, snd_una: u64, snd_nxt: u64) -> bool {
         let begins = snd_una > self.round_end;
         if begins {

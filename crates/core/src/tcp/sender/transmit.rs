@@ -1,4 +1,4 @@
-//! What leaves and when: window, pacing, buffers, window probes.
+//! Which segments leave and when: window, pacing, buffers, window probes.
 
 use super::skb::Leaves;
 use super::{Evidence, Sender};
@@ -114,8 +114,9 @@ impl Sender {
         sent_new
     }
 
-    /// What the socket holds at most: it grows to twice the window (as Linux's `tcp_sndbuf_expand`) and never shrinks, so that
-    /// new segments can follow while a hole is repaired.
+    /// Bytes that the socket holds at most. The bound grows to twice the window (as Linux's
+    /// `tcp_sndbuf_expand`) and never shrinks. New segments can then follow while a hole is
+    /// repaired.
     pub(super) fn expand_send_buffer(&mut self) -> u64 {
         let most = self.config.send_buffer_max.get();
         if self.send_buffer < most {

@@ -14,7 +14,7 @@ use crate::units::Time;
 /// `skb_shared_info`, 256 for `sk_buff`.
 const SKB_HEAD: u64 = 896;
 
-/// What of a connection is below TCP in its own host.
+/// Segments of a connection that are below TCP in its own host.
 #[derive(Debug, Default)]
 pub(super) struct SmallQueue {
     /// `Some` if the device below reports what has left it: the pacing shift in force.
@@ -61,7 +61,8 @@ impl Sender {
         self.small_queue.queued
     }
 
-    /// Whether enough is below already, before an skb of `segments`; `at_rate`: payload of a second / 2^pacing shift.
+    /// True if enough bytes are below before an skb of `segments`. `at_rate`: payload of a second /
+    /// 2^pacing shift.
     pub(super) fn must_wait_for_release(&mut self, at_rate: u64, segments: u32, retransmission: bool) -> bool {
         // A lost segment is in an skb of its own: SACK blocks split the others (`tcp_match_skb_to_sack`).
         let is_full = self.is_small_queue_full(at_rate, segments, retransmission);

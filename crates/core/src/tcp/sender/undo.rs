@@ -1,5 +1,6 @@
-//! What a reduction replaced, in case it proves spurious: by the first timestamp that is echoed after it (Eifel, RFC 3522), or by
-//! a DSACK for every retransmission since (RFC 2883, as Linux uses it).
+//! State to restore if a reduction proves spurious. One proof is the first timestamp that is echoed
+//! after it (Eifel, RFC 3522). The other is a DSACK for every retransmission since (RFC 2883, as
+//! Linux uses it).
 
 use crate::convert::signed32;
 
@@ -34,8 +35,8 @@ impl Undo {
         self.retransmissions += 1;
     }
 
-    /// Whether an ACK with this echo is for the original of the first segment that was sent again. `None`: it tells nothing, since
-    /// there is no timestamp to compare, or it has been compared.
+    /// True if an ACK with this echo is for the original of the first segment that was sent again.
+    /// `None`: the echo decides nothing, as no timestamp is left to compare with.
     // [RFC9438-4.9.2-1]
     pub(crate) fn is_for_original(&mut self, echo: u32) -> Option<bool> {
         if self.first_retransmission_ts == 0 || echo == 0 {

@@ -10,7 +10,8 @@ fn accurate(change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
     })
 }
 
-/// Of an endless transfer of 3 s: segments marked, times the sender reduced its window, and ACKs.
+/// Runs an endless transfer for 3 s; returns segments marked, times the sender reduced its window,
+/// and ACKs.
 fn run(config: &Arc<TcpConfig>, peer: &Arc<TcpConfig>, marks: fn(u64) -> bool, lost_ack: u64) -> (u64, u64, u64) {
     let mut pair = Pair::new(config, peer, Span::from_ms(10));
     pair.rate = Some(DataRate::from_mbps(20));

@@ -1,10 +1,11 @@
 //! Against the Linux kernel's own packets (`evidence/figures/kernel/losses.json`, made by `evidence/kernel/losses.py`): the same
 //! scripts of lost and delayed packets, run with the profile `linux-6`, send the same segments at the same times.
 //!
-//! Where a timer makes a segment leave, the kernel is later by what its jiffies and timer wheel add. That much is allowed, and
-//! what follows may be as late as such a timer was, or not, as it follows from it or not. Everything else has
-//! [`TOLERANCE_MS`]. What still differs is in [`ACCEPTED`], each with the mechanism behind it; what agrees and is there fails the
-//! test, so that the list says what is the case.
+//! If a timer makes a segment leave, the kernel is later by the delay of its jiffies and timer
+//! wheel. That much is allowed; later segments may be as late as such a timer, or on time, since
+//! only some of them follow from it. Everything else has [`TOLERANCE_MS`]. The remaining
+//! differences are in [`ACCEPTED`], each with the mechanism behind it. A run that agrees and is
+//! listed there fails the test, so that the list stays exact.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -35,10 +36,10 @@ fn wheel_step_ms(wait_ms: f64) -> f64 {
 /// Differences that stay, and why: `case settings... = reason`, the reason being one of [`REASONS`]. A setting stands for both controls,
 /// `setting/control` for one.
 const ACCEPTED: &str = include_str!("against_linux.txt");
-/// Of the runs whose ACKs are delayed and compressed.
+/// Accepted differences of the runs whose ACKs are delayed and compressed.
 const ACCEPTED_AS_IS: &str = include_str!("against_linux_as_is.txt");
 
-/// What is behind the differences in [`ACCEPTED`].
+/// Mechanism behind each difference in [`ACCEPTED`].
 const REASONS: &[(&str, &str)] = &[
     (
         "cubic",
@@ -75,7 +76,7 @@ const REASONS: &[(&str, &str)] = &[
 /// (`AHEAD` of the script).
 const AHEAD: u64 = 4;
 
-/// What a script says of single packets; see `evidence/kernel/pathemu/src/script.rs`.
+/// A rule of a script for single packets; see `evidence/kernel/pathemu/src/script.rs`.
 #[derive(Clone)]
 struct Rule {
     number: Option<(u64, u64)>,
@@ -157,7 +158,7 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
 }
 
 struct Story {
-    /// What each ACK said, as the reference writes it.
+    /// Contents of each ACK, as the reference writes them.
     acks: Vec<String>,
     /// ms since the first data, segment, how long the timer ran that sent it.
     sent: Vec<(f64, u64, Option<f64>)>,
@@ -291,8 +292,9 @@ fn difference(theirs: &[(f64, u64)], ours: &[(f64, u64, Option<f64>)]) -> Option
     }
 }
 
-/// What the receivers said: the first ACK that differs. Where a filled hole gives the application much to read, the kernel tells at
-/// once of the room that this makes, in an ACK of its own with nothing else new; here reading takes no time, and the first one says so.
+/// The first ACK of the receivers that differs. If a filled hole gives the application much to
+/// read, the kernel announces the new room at once, in an ACK with no other news. Here reading
+/// takes no time, and the first ACK announces it.
 fn ack_difference(theirs: &str, ours: &[String]) -> Option<String> {
     let mut cumulative = String::new();
     let mut i = 0;

@@ -127,7 +127,7 @@ fn a_path_on_which_data_get_through_is_not_given_up() {
     assert_eq!(pair.receiver.stats().bytes_delivered, 8 * 1460);
 }
 
-/// What makes a sender act at an instant.
+/// A call that makes a sender act at an instant.
 type Call<'a> = &'a mut dyn FnMut(&mut Sender, Time);
 
 /// A control finds the instant of each call in its path, whoever made the sender act.
@@ -155,7 +155,8 @@ fn the_path_is_that_of_the_call() {
 }
 
 proptest! {
-    /// Whatever is lost, both ways, and however late: everything arrives once, in order, and the counts hold.
+    /// For all losses and delays in both directions: everything arrives once, in order, and the
+    /// counts hold.
     #[test]
     fn everything_arrives_whatever_is_lost(
         seed in any::<u64>(),

@@ -45,9 +45,10 @@ fn what_waits_above_a_hole_takes_room_from_the_window() {
     }
 }
 
-/// What a kernel 6.18 sent (evidence/kernel/run.py trace): 22 single ACKs at first, 16 of its quick ACKs and six segments with which the window
-/// grew from 65160 bytes to 80480: the room of a buffer of 81920 beside the segment that has just come (there of 1440 bytes: its part of
-/// its skb; here of its payload).
+/// A trace of a kernel 6.18 (evidence/kernel/run.py trace) has 22 single ACKs at first. These are
+/// 16 quick ACKs and six segments with which the window grew from 65160 bytes to 80480. The latter
+/// is the room of a buffer of 81920 beside the segment that has just come. There the segment takes
+/// 1440 bytes, its part of its skb; here its payload.
 #[test]
 fn the_window_follows_the_buffer_with_single_acks() {
     let acks = |receive_window_in_steps| {

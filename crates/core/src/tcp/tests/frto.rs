@@ -25,7 +25,8 @@ fn sender(frto: Frto, response: FrtoResponse, recovery: Recovery) -> Arc<TcpConf
     })
 }
 
-/// What is sent from 200 ms on waits until `until`, the repeated segments too, and arrives in order.
+/// Delays all segments sent from 200 ms on until `until_ms`, retransmissions too; they arrive in
+/// order.
 fn stalled(c: &Arc<TcpConfig>, until_ms: u64) -> Pair {
     let mut pair = Pair::same(c, ONE_WAY);
     // Sent in that time: 20 segments, and what the timeouts repeat.

@@ -104,7 +104,8 @@ fn timeouts_back_off_and_the_window_restarts_at_one() {
     }
 }
 
-/// A window of 8 is lost at 300 ms. What leaves with the timeout, a second later, is what `loss_window` lets.
+/// A window of 8 is lost at 300 ms. The timeout, a second later, lets as many segments leave as
+/// `loss_window` allows.
 // [RFC5681-3.1-16]
 #[test]
 fn the_loss_window_is_what_leaves_after_a_timeout() {
@@ -154,7 +155,8 @@ fn each_timeout_of_linux_sends_the_first_alone() {
     assert_eq!((sender.stats().timeouts, sender.window().cwnd), (3, 4));
 }
 
-/// TCP-AV on a host: the first segment leaves, then new data as far as the floor has room. What else is lost waits for an ACK.
+/// TCP-AV on a host: the first segment leaves, then new data as far as the floor has room. The
+/// other lost segments wait for an ACK.
 #[test]
 fn new_data_leaves_with_a_timeout_that_sends_one() {
     for (after, expected) in [("floor", &[0][..]), ("new_data", &[0, 10])] {
@@ -244,8 +246,9 @@ fn a_spurious_timeout_is_taken_back_with_timestamps() {
     }
 }
 
-/// All ACKs of a window come in one instant: two segments leave by limited transmit, then the retransmission, all at the same time.
-/// What those two tell when they have arrived says nothing of the retransmission, which left after them.
+/// All ACKs of a window come in one instant: two segments leave by limited transmit, then the
+/// retransmission, all at the same time. The ACKs of those two say nothing of the retransmission,
+/// which left after them.
 #[test]
 fn new_data_that_left_before_the_retransmission_in_the_same_instant_does_not_declare_it_lost() {
     let c = config("linux-6", |c| (c.handshake, c.segments_at_once) = (false, SegmentsAtOnce::Single));
@@ -565,8 +568,9 @@ fn a_sender_knows_a_duplicate_report_by_its_place() {
     }
 }
 
-/// One ACK tells of two blocks, the newest first, since those before it were lost, or put off. What arrived first of the lower block is no
-/// reordering, so that RACK waits for nothing (`tcp_sacktag_write_queue` sorts the blocks).
+/// One ACK reports two blocks, the newest first, since the ACKs before it were lost or put off. The
+/// first arrival in the lower block is no reordering, so that RACK waits for nothing
+/// (`tcp_sacktag_write_queue` sorts the blocks).
 #[test]
 fn blocks_that_one_ack_tells_together_are_no_reordering() {
     let c = config("linux-6", |c| (c.initial_window, c.segments_at_once) = (20, SegmentsAtOnce::Single));

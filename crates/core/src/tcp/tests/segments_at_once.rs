@@ -1,4 +1,5 @@
-//! What leaves at once, and where PSH stands: beside what a kernel 6.18 sent (evidence/kernel/run.py trace).
+//! Segments that leave at once, and the place of PSH: compared with a trace of a kernel 6.18
+//! (evidence/kernel/run.py trace).
 
 use std::cell::RefCell;
 use std::rc::Rc;

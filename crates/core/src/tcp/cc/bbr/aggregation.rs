@@ -1,11 +1,12 @@
-//! What arrives in bursts beyond the bandwidth, as where ACKs are aggregated.
+//! Estimate of arrivals in bursts beyond the bandwidth, as where ACKs are aggregated.
 
 use super::BW_UNIT;
 use crate::convert::{low64, saturate32};
 use crate::tcp::cc::AckSample;
 use crate::units::Time;
 
-/// How much arrives in bursts: the most that was acknowledged beyond bandwidth times time, over five to ten rounds.
+/// Size of bursts: the most segments acknowledged beyond bandwidth times time, over five to ten
+/// rounds.
 #[derive(Debug, Clone, Default)]
 pub(in crate::tcp::cc) struct Aggregation {
     epoch_start: Time,
@@ -23,7 +24,7 @@ impl Aggregation {
     /// The allowance is worth at most this long.
     const LIMIT_US: u64 = 100_000;
 
-    /// What is counted begins at `now`: at the first ACK, and after idle.
+    /// Counting begins at `now`: at the first ACK, and after idle.
     pub(in crate::tcp::cc) fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;

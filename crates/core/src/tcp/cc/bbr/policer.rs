@@ -1,4 +1,4 @@
-//! Whether a policer drops what exceeds its rate.
+//! Detection of a policer that drops packets above its rate.
 
 use super::BW_UNIT;
 use crate::convert::{low64, saturate32};
@@ -11,7 +11,7 @@ pub(super) struct Policer {
     delivered_before: u64,
     /// Lost since then.
     pub(super) lost: u32,
-    /// Of the last interval, or of the policer if found. Zero: none yet.
+    /// Bandwidth of the last interval, or of the policer if found. Zero: none yet.
     pub(super) bw: u32,
     pub(super) rounds: u32,
     sampling: bool,

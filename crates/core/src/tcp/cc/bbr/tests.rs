@@ -142,7 +142,7 @@ fn one_loss_in_a_hundred_costs_no_throughput() {
     let mut run = Run::new("bbr", Network { loss: Loss::Every(100), ..clean() });
     run.until(Span::from_secs(3));
     let (_, rate) = run.means_until(Span::from_secs(9));
-    // What the line carries, less the pacing margin.
+    // The rate of the line, less the pacing margin.
     assert!(rate > 960.0, "{rate}");
     assert!(run.reductions > 30);
     // Reno under the same loss: 1.22 sqrt(100) segments per 100 ms.
@@ -293,8 +293,8 @@ fn losses_that_were_none_say_nothing_of_how_full_the_pipe_is() {
     assert_eq!((bbr(&run).full_bw, bbr(&run).full_bw_rounds), (0, 0));
 }
 
-/// Linux 6.12, `bbr_update_min_rtt` sets `app_limited`, and `tcp_rate_skb_sent` marks what is sent from then on. What was in flight before
-/// was not held back, and tells of the bandwidth.
+/// Linux 6.12: `bbr_update_min_rtt` sets `app_limited`, and `tcp_rate_skb_sent` marks segments sent
+/// from then on. Segments in flight before were not held back, and tell of the bandwidth.
 #[test]
 fn only_what_is_sent_while_the_round_trip_is_probed_says_nothing_of_the_bandwidth() {
     let mut run = Run::new("bbr", clean());

@@ -151,14 +151,14 @@ fn a_cap_from_outside_binds() {
         (run.path.cwnd_clamp, run.w.cwnd) = (20, run.w.cwnd.min(20));
         run.until(Span::from_secs(10));
         assert!(run.rounds.iter().rev().take(20).all(|r| r.cwnd == 20), "{target}");
-        // What could not be sent meanwhile is made up, within the limit, not burst.
+        // Segments that could not be sent meanwhile are made up, within the limit, not in a burst.
         run.path.cwnd_clamp = u32::MAX;
         run.until(Span::from_secs(30));
         assert!(run.reductions == 0, "{target}");
     }
 }
 
-/// What the application does not send is not missing.
+/// Data that the application does not send is not missing.
 #[test]
 fn an_application_below_its_target_is_not_behind_it() {
     let mut run = Run::with(&config(r#""target": "8Mbit/s""#), Network { application: 20, ..Network::default() });
