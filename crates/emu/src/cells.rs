@@ -33,7 +33,8 @@ fn index(id: PacketId) -> usize {
 }
 
 impl Cells {
-    /// Of the real hosts at `nodes`. A station that roams is in the cells of all its access points.
+    /// Cells of the real hosts at `nodes`. A station that roams is in the cells of all its access
+    /// points.
     pub(crate) fn new(spec: &RunSpec, nodes: &[NodeId]) -> Cells {
         let access_points: Vec<Vec<NodeId>> = nodes.iter().map(|&host| access_points_of(spec, host)).collect();
         let share = |a: usize, b: usize| access_points[a].iter().any(|ap| access_points[b].contains(ap));

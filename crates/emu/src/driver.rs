@@ -77,7 +77,7 @@ pub trait Port {
     fn count(&self) -> usize;
     /// The next packet that a host sends; `None`: there is none now.
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> Option<usize>;
-    /// Whether the host has handed over its next packet together with the last one.
+    /// True if the host has handed over its next packet together with the last one.
     fn has_more(&self, _host: usize) -> bool {
         false
     }
@@ -139,7 +139,7 @@ impl<N: Network, P: Port> Driver<N, P> {
         }
     }
 
-    /// What a host's gate has done, if it has one.
+    /// Counts of a host's gate, if it has one.
     pub fn gate_report(&self, host: usize) -> Option<GateReport> {
         Some(self.gates.get(host)?.as_ref()?.report())
     }

@@ -41,11 +41,11 @@ pub struct Guest {
     pub(super) mac: [u8; 6],
     /// Its device is a radio, whose queues are the other way round.
     pub(super) has_radio: bool,
-    /// Of a radio: buffers that came back.
+    /// For a radio: number of buffers that came back.
     pub(super) completed: u32,
     /// It shall tell when it makes room.
     pub(super) is_asked: bool,
-    /// What it sent and received.
+    /// Counts of packets that it sent and received.
     pub counts: Counts,
 }
 
@@ -191,7 +191,7 @@ impl Guest {
         has_room
     }
 
-    /// Whether it has to be told of something.
+    /// True if it has to be told of something.
     pub(super) fn has_news(&self) -> Result<bool, Fault> {
         for (place, queue) in self.device.queues.iter().enumerate() {
             if self.news[place] && queue.wants_call(&self.device.memory)? {
