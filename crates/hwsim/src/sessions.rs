@@ -51,7 +51,7 @@ impl Sessions {
         Some(())
     }
 
-    /// Whether frames of this identifier are under Block Ack.
+    /// True if frames of this identifier are under Block Ack.
     pub fn has(&self, from: Address, to: Address, tid: u8) -> bool {
         self.0.contains(&(from, to, tid))
     }

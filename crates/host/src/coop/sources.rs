@@ -1,4 +1,5 @@
-//! Whose announcements count: one terminal per neighbour on the link, however many names and addresses it has.
+//! Sources of announcements that count: one terminal per neighbour on the link, however many names
+//! and addresses it has.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -39,7 +40,8 @@ impl Neighbour {
     }
 }
 
-/// Whose announcements count: one terminal per neighbour, and none in the name of another's.
+/// Sources of announcements that count: one terminal per neighbour, and none in the name of
+/// another's.
 ///
 /// Announcements are not authenticated. This bounds what one host can claim.
 #[derive(Debug, Default)]
@@ -90,7 +92,7 @@ pub struct Heard {
 const HEARD_BYTES: usize = 8 + 8 + 16 + 8 + 32;
 
 impl Heard {
-    /// Of the bytes that the kernel's side writes.
+    /// Reads the bytes that the kernel's side writes.
     pub fn read(bytes: &[u8]) -> Option<Heard> {
         let bytes = bytes.get(..HEARD_BYTES)?;
         let words = crate::words::words(&bytes[..16]);

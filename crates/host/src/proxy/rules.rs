@@ -48,7 +48,7 @@ pub struct Rule {
     pub sni: Option<String>,
     /// Payload rate of each connection; `None`: it passes through on the host's own congestion control.
     pub target: Option<DataRate>,
-    /// Of which of the two connections.
+    /// The one of the two connections that has the target, or both.
     pub toward: Toward,
 }
 
