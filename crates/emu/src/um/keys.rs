@@ -34,7 +34,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Of the terminal
+    /// The terminal that is this process's standard input.
     pub(crate) fn here() -> Screen {
         let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
         Screen { term, size: terminal_size(io::stdin().as_raw_fd()) }

@@ -35,8 +35,8 @@ pub(super) struct Monitor {
     /// By radio.
     is_access_point: Vec<bool>,
     has_qos: Vec<bool>,
-    /// What data frames carry, by sender, receiver, access category and sequence number: a copy sent after one has arrived
-    /// no longer knows.
+    /// Packets in data frames, by sender, receiver, access category and sequence number. A copy
+    /// that is sent after one has arrived does not name its packet.
     sent: BTreeMap<(RadioId, RadioId, Ac, u16), Packet>,
 }
 
