@@ -149,7 +149,8 @@ fn addresses(file: &Value) -> Result<Vec<Address>, String> {
 
 /// Reads an address as the module gives it to a radio, or with the bit by which the kernel names radios.
 ///
-/// # Errors The message says what would be accepted.
+/// # Errors
+/// The message says what would be accepted.
 pub fn address(text: &str) -> Result<Address, String> {
     let mut bytes = [0; 6];
     let mut parts = text.split(':');
