@@ -66,7 +66,7 @@ impl Cells {
         self.is_broadcast[place] = is_broadcast;
     }
 
-    /// Who hears the packet of this number when it arrives, if it is a broadcast of `from`.
+    /// Hosts that hear the packet of this number when it arrives, if it is a broadcast of `from`.
     pub(crate) fn hearers(&self, id: PacketId, from: usize) -> Option<&[usize]> {
         let is_broadcast = self.is_broadcast.get(index(id)).copied().unwrap_or(false);
         self.others.get(from).filter(|_| is_broadcast).map(Vec::as_slice)

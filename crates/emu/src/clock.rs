@@ -60,8 +60,8 @@ pub struct Urgency {
 const NICE: i32 = -10;
 
 impl Urgency {
-    /// Asks for all of it. The process is in a session of its own then; its children are not if they were started before.
-    /// Whom `chrt` has put before others stays there.
+    /// Asks for all of it. The process is in a session of its own then; its children are not if
+    /// they were started before. A process that `chrt` has put before others stays there.
     pub fn ask() -> Urgency {
         let own_processor = keep_to(Processors::Last).unwrap_or(false);
         if goes_first() {

@@ -23,7 +23,8 @@ pub trait Network {
     /// Hands the next delivered packet to `give`, a broadcast once for each host that hears it. Its number is free only when this returns.
     /// False: there is none.
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool;
-    /// Who is named by [`Self::take_released`] when the packet injected last leaves its host; `None`: it has left at once.
+    /// Name by which [`Self::take_released`] tells that the packet injected last leaves its host;
+    /// `None`: it has left at once.
     fn holding(&self) -> Option<u32> {
         None
     }

@@ -42,9 +42,9 @@ pub struct Bulk {
 pub struct GateReport {
     /// Packets that had to wait.
     pub waited: u64,
-    /// That waited at once, at most.
+    /// Packets that waited at once, at most.
     pub most_waiting: u64,
-    /// That had no room to wait.
+    /// Packets that had no room to wait.
     pub dropped: u64,
 }
 

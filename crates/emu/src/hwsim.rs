@@ -325,7 +325,7 @@ impl Live {
         }
     }
 
-    /// Who has sent how much to whom.
+    /// Table of the traffic between radios.
     fn table(&self) -> String {
         let (mac, names) = (&self.own.air.mac, &self.names);
         let name = |radio: RadioId| names.get(radio.index()).map_or("all or nobody", String::as_str);

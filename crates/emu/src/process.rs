@@ -31,7 +31,7 @@ pub(crate) struct Status {
     pub(crate) parent: i32,
     /// Real, effective, saved, and that of files, as they are called in the reader's user namespace.
     pub(crate) users: Vec<u32>,
-    /// That it has or can take.
+    /// Capabilities that it has or can take.
     pub(crate) capabilities: u64,
     /// It can gain no rights by exec.
     pub(crate) is_confined: bool,

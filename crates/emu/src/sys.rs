@@ -225,7 +225,7 @@ pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Who is asked for, of a namespace.
+/// Relatives of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relative {
     /// The user namespace that owns it: NS_GET_USERNS.
@@ -295,7 +295,7 @@ pub(crate) struct Before {
     pub(crate) host: Option<String>,
     /// It leads a process group of its own.
     pub(crate) leads_group: bool,
-    /// That group gets this terminal.
+    /// Terminal that this group gets.
     pub(crate) terminal: Option<RawFd>,
     /// It begins a session on the terminal that is its standard input.
     pub(crate) begins_session: bool,

@@ -213,7 +213,7 @@ pub fn uses(change: Change) -> bool {
         is_used |= change.concerns(seen.ends[0].to_canonical());
         Ok(())
     });
-    // Who cannot tell forgets too much rather than too little.
+    // Without an answer the law forgets too much rather than too little.
     is_used || asked.is_err()
 }
 

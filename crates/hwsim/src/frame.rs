@@ -39,7 +39,7 @@ pub enum Kind {
 pub struct Header {
     /// Its kind.
     pub kind: Kind,
-    /// Whom it is for.
+    /// Address of its receiver.
     pub receiver: Address,
     /// Traffic identifier of QoS data.
     pub tid: Option<u8>,
@@ -80,7 +80,7 @@ impl Header {
         Some(Header { kind, receiver, tid, sn: Seq12::new(sequence >> 4), ac })
     }
 
-    /// Who sends a frame, where it says so.
+    /// Address of a frame's sender, where the frame has one.
     pub fn transmitter(&self, frame: &[u8]) -> Option<Address> {
         let address = frame.get(10..)?.first_chunk()?;
         (self.kind != Kind::Control && address[0] & 1 == 0).then_some(*address)

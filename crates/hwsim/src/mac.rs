@@ -170,7 +170,7 @@ impl Queue {
             }
             keys.len()
         };
-        // Who was served last comes last.
+        // The receiver that was served last comes last.
         let many = add(&|mpdu| mpdu.sent.taken_for.is_none());
         // A driver that says what it took for an A-MPDU has chosen the order.
         add(&|mpdu| !mpdu.joins_any);
@@ -352,7 +352,7 @@ impl HwsimMac {
         self.out.len()
     }
 
-    /// Who has sent how much to whom, and to nobody.
+    /// Traffic by sender and receiver, and traffic to nobody.
     pub fn traffic(&self) -> &BTreeMap<(RadioId, RadioId), Traffic> {
         &self.traffic
     }

@@ -17,7 +17,7 @@ const BLOCK_ACK: u8 = 3;
 const RESPONSE: u8 = 1;
 const END: u8 = 2;
 
-/// Who sends under Block Ack to whom, with which traffic identifier.
+/// Sender, receiver and traffic identifier of all that is under Block Ack.
 #[derive(Debug, Default)]
 pub struct Sessions(BTreeSet<(Address, Address, u8)>);
 

@@ -55,7 +55,7 @@ pub(super) struct Known {
     /// Radios of this network namespace: their addresses as the module numbers them, and their
     /// names.
     pub(super) radios: Vec<(Address, String)>,
-    /// Whom the module tells that a radio has gone.
+    /// Multicast group to which the module tells that a radio has gone.
     pub(super) group: Option<u32>,
 }
 

@@ -52,17 +52,17 @@ pub struct Guest {
 /// Packets of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// That it sent into the network.
+    /// Packets that it sent into the network.
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// That it received.
+    /// Packets that it received.
     pub received: u64,
     /// Their bytes.
     pub received_bytes: u64,
-    /// That it had no room for.
+    /// Packets that it had no room for.
     pub lost: u64,
-    /// That are for nobody on the network.
+    /// Packets that are for nobody on the network.
     pub unroutable: u64,
 }
 

@@ -195,7 +195,7 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     for (command, argv, input) in commands {
         guest.start(command.to_string(), &argv, &guest.inside.folder.clone(), &input)?;
     }
-    // Who asked before there was anybody to wake.
+    // Commands may have been asked for before there was anybody to wake.
     guest.run_asked()?;
     guest.serve()
 }

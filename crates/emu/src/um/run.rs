@@ -235,7 +235,8 @@ fn is_terminal() -> bool {
     nix::unistd::isatty(std::io::stdin()).unwrap_or(false)
 }
 
-/// Who is outside of the network: signals, commands that somebody asks for, and whoever sits at the terminal.
+/// The outside of the network: signals, commands that somebody asks for, and whoever sits at the
+/// terminal.
 struct Outside {
     outputs: Outputs,
     signals: SignalFd,

@@ -25,7 +25,8 @@ pub enum Neighbour {
 }
 
 impl Neighbour {
-    /// Who sent a datagram from `from`; `link`: its address on the link, where the link has such.
+    /// The sender of a datagram from `from`; `link`: its address on the link, where the link has
+    /// such.
     pub fn new(link: Option<LinkAddress>, from: IpAddr) -> Neighbour {
         match (link, from.to_canonical()) {
             (Some(link), _) => Neighbour::Link(link),

@@ -26,7 +26,7 @@ pub struct Place {
     pub device: String,
     /// The kernel's address.
     pub kernel: Ipv4Addr,
-    /// That of airtcp's TCP.
+    /// Address of airtcp's TCP.
     pub own: Ipv4Addr,
 }
 

@@ -194,7 +194,7 @@ impl Monitor {
     pub(crate) fn write_frame(&self, frame: &FrameRecord, write_packet: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         let start = out.len();
         let from = self.address(frame.from);
-        // Who sends data to itself sends it to all its stations.
+        // A radio that sends data to itself sends it to all its stations.
         let is_group = frame.kind == FrameKind::Data && frame.to == frame.from;
         let to = if is_group { [0xff; 6] } else { self.address(frame.to) };
         let tid = tid(frame.ac);
