@@ -88,9 +88,9 @@ mod option {
 /// the start of the run (which reads as 1970-01-01 00:00 UTC), and the hosts' names for their addresses. The headers are
 /// those of [`wire::write_headers`].
 ///
-/// An I/O error ends the capture but not the run: it is kept for [`PcapngWriter::finish`]. Before
-/// an error or the end of the process only whole blocks reach `W`, as long as `W` accepts or
-/// refuses each write as a whole.
+/// An I/O error ends the capture but not the run: it is kept for [`PcapngWriter::finish`]. If `W`
+/// accepts or refuses each write as a whole, only whole blocks reach it before an error or the end
+/// of the process.
 #[derive(Debug)]
 pub struct PcapngWriter<W: Write> {
     out: BufWriter<W>,

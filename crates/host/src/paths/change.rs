@@ -2,9 +2,8 @@
 //!
 //! A sender of router advertisements makes addresses and routes of the hosts on its link come, go
 //! and be renewed as often as it likes. So only four things count: a carrier that returns, another
-//! access point, another next hop of the default route, and the loss of an address that a
-//! connection has as its source. A message that repeats the known state counts for nothing, however
-//! often it comes.
+//! access point, another next hop of the default route, and the loss of a connection's source
+//! address. A message that repeats the known state counts for nothing, however often it comes.
 //!
 //! Effects on an interface are at least [`EFFECT_EVERY`] apart. News in between waits, and is
 //! compared with the state of that time.
