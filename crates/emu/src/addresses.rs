@@ -1,4 +1,4 @@
-//! What hosts are called inside: `/etc/hosts`, and variables for programs.
+//! Names of hosts inside the network: `/etc/hosts`, and variables for programs.
 
 use std::fmt::Write;
 

@@ -33,7 +33,8 @@ fn index(id: PacketId) -> usize {
 }
 
 impl Cells {
-    /// Of the real hosts at `nodes`. A station that roams is in the cells of all its access points.
+    /// Cells of the real hosts at `nodes`. A station that roams is in the cells of all its access
+    /// points.
     pub(crate) fn new(spec: &RunSpec, nodes: &[NodeId]) -> Cells {
         let access_points: Vec<Vec<NodeId>> = nodes.iter().map(|&host| access_points_of(spec, host)).collect();
         let share = |a: usize, b: usize| access_points[a].iter().any(|ap| access_points[b].contains(ap));
@@ -65,7 +66,7 @@ impl Cells {
         self.is_broadcast[place] = is_broadcast;
     }
 
-    /// Who hears the packet of this number when it arrives, if it is a broadcast of `from`.
+    /// Hosts that hear the packet of this number when it arrives, if it is a broadcast of `from`.
     pub(crate) fn hearers(&self, id: PacketId, from: usize) -> Option<&[usize]> {
         let is_broadcast = self.is_broadcast.get(index(id)).copied().unwrap_or(false);
         self.others.get(from).filter(|_| is_broadcast).map(Vec::as_slice)

@@ -1,4 +1,4 @@
-//! What this machine allows, and the line that would allow the rest.
+//! Report of the rights that this machine gives, and the command that would give the rest.
 
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};

@@ -1,4 +1,4 @@
-//! What time it is: monotonic, and as near to a deadline as a sleep gets.
+//! The monotonic clock, and waits that end as near to a deadline as a sleep can.
 
 use airtcp_core::convert::unsigned64;
 use airtcp_core::units::{Span, Time};
@@ -43,7 +43,7 @@ impl Clock for Monotonic {
     }
 }
 
-/// What the kernel allows a process that wants to be woken in time.
+/// Timer and scheduling rights that the kernel gives a process that must wake in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Urgency {
     /// Timers end on their nanosecond.
@@ -60,8 +60,8 @@ pub struct Urgency {
 const NICE: i32 = -10;
 
 impl Urgency {
-    /// Asks for all of it. The process is in a session of its own then; its children are not if they were started before.
-    /// Whom `chrt` has put before others stays there.
+    /// Asks for all of it. The process is in a session of its own then; its children are not if
+    /// they were started before. A process that `chrt` has put before others stays there.
     pub fn ask() -> Urgency {
         let own_processor = keep_to(Processors::Last).unwrap_or(false);
         if goes_first() {

@@ -57,7 +57,7 @@ pub(crate) struct Seen {
     open: BTreeMap<(usize, u64), Known>,
     rows: Connections,
     series: ConnectionSeries,
-    /// Of open connections, from the latest look.
+    /// Figures of open connections, from the latest look.
     newest: Option<(u64, f64)>,
 }
 

@@ -1,4 +1,5 @@
-//! What the kernel knows of its TCP connections: TCP_INFO by sock_diag, of those that are open and, once more, of each that ends.
+//! TCP_INFO of the kernel's TCP connections by sock_diag: of open ones, and once more of each that
+//! ends.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -23,7 +23,8 @@ pub trait Network {
     /// Hands the next delivered packet to `give`, a broadcast once for each host that hears it. Its number is free only when this returns.
     /// False: there is none.
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool;
-    /// Who is named by [`Self::take_released`] when the packet injected last leaves its host; `None`: it has left at once.
+    /// Name by which [`Self::take_released`] tells that the packet injected last leaves its host;
+    /// `None`: it has left at once.
     fn holding(&self) -> Option<u32> {
         None
     }
@@ -77,7 +78,7 @@ pub trait Port {
     fn count(&self) -> usize;
     /// The next packet that a host sends; `None`: there is none now.
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> Option<usize>;
-    /// Whether the host has handed over its next packet together with the last one.
+    /// True if the host has handed over its next packet together with the last one.
     fn has_more(&self, _host: usize) -> bool {
         false
     }
@@ -139,7 +140,7 @@ impl<N: Network, P: Port> Driver<N, P> {
         }
     }
 
-    /// What a host's gate has done, if it has one.
+    /// Counts of a host's gate, if it has one.
     pub fn gate_report(&self, host: usize) -> Option<GateReport> {
         Some(self.gates.get(host)?.as_ref()?.report())
     }

@@ -1,7 +1,8 @@
-//! In place of TCP small queues, which a TUN device ends: it takes every packet at once, so the kernel believes that all have left. A gate
-//! lets only so much of a connection's data into the host's radio as small queues would, and keeps the rest outside the network. What
-//! others feel is then as behind a kernel whose driver holds its packets: the radio's queue is short. The sender itself
-//! does not feel it: its round trips and its window count what waits here.
+//! In place of TCP small queues, which a TUN device ends: it takes every packet at once, so the
+//! kernel believes that all have left. A gate lets only so much of a connection's data into the
+//! host's radio as small queues would, and keeps the rest outside the network. For others the
+//! radio's queue is then as short as with a kernel whose driver holds its packets. For the sender
+//! nothing changes: its round trips and its window include the packets that wait here.
 //!
 //! The bound is that of `tcp_small_queue_check` (Linux, net/ipv4/tcp_output.c) for a radio of mac80211: the pacing rate, which in congestion
 //! avoidance is 1.2 times the rate of the connection, over 2^7 (`sk_pacing_shift_update(sk, 7)` in net/mac80211/tx.c), and two packets at
@@ -18,7 +19,7 @@ use serde::Serialize;
 const WINDOW: Span = Span::from_ms(50);
 /// `sk_pacing_rate` over the rate, in tenths.
 const PACING_TENTHS: u64 = 12;
-/// What mac80211 asks for.
+/// Binary logarithm of the pacing divisor that mac80211 sets.
 const PACING_SHIFT: u32 = 7;
 /// Two packets may always be inside.
 const LEAST: u64 = 2 * 1500;
@@ -32,18 +33,18 @@ const STILL: Span = Span::from_secs(10);
 /// A packet that a gate looks at: data of TCP. All others pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bulk {
-    /// Of which connection.
+    /// The connection's number.
     pub connection: u32,
 }
 
-/// What a gate has done.
+/// Counts of a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct GateReport {
     /// Packets that had to wait.
     pub waited: u64,
-    /// That waited at once, at most.
+    /// Packets that waited at once, at most.
     pub most_waiting: u64,
-    /// That had no room to wait.
+    /// Packets that had no room to wait.
     pub dropped: u64,
 }
 
@@ -75,28 +76,29 @@ impl Flow {
     }
 }
 
-/// Of one host.
+/// The gate of one host.
 #[derive(Debug, Default)]
 pub struct Gate {
     flows: BTreeMap<u32, Flow>,
-    /// By [`crate::driver::Network::holding`]: what the radio holds, oldest first, and of which connection; `None`: not [`Bulk`].
+    /// Packets that the radio holds, oldest first, by [`crate::driver::Network::holding`]:
+    /// connection and bytes. `None`: not [`Bulk`].
     held: BTreeMap<u32, VecDeque<Option<(u32, u64)>>>,
     waiting: usize,
     report: GateReport,
 }
 
 impl Gate {
-    /// What it has done.
+    /// Its counts.
     pub fn report(&self) -> GateReport {
         self.report
     }
 
-    /// Whether packets wait.
+    /// True if packets wait.
     pub fn has_waiting(&self) -> bool {
         self.waiting > 0
     }
 
-    /// Whether this packet may enter now. If not, it is kept or dropped.
+    /// True if this packet may enter now. If not, it is kept or dropped.
     pub fn admits(&mut self, now: Time, bulk: Bulk, bytes: &[u8]) -> bool {
         if self.flows.len() > MANY {
             self.flows.retain(|_, flow| !flow.is_idle(now));
@@ -122,7 +124,8 @@ impl Gate {
         let bytes = u64::from(count(bytes));
         if let Some(flow) = bulk.and_then(|bulk| self.flows.get_mut(&bulk.connection)) {
             if flow.inside == 0 {
-                // What was not to be sent says nothing about how fast it could have been.
+                // Time in which the connection had nothing in the radio tells nothing about the
+                // possible rate.
                 (flow.begun, flow.sent) = (now, 0);
             }
             flow.inside += bytes;

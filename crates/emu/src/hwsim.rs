@@ -38,7 +38,7 @@ use link::{Came, Known, Link, known, refused};
 const ANSWER: Span = Span::from_secs(5);
 /// Datagrams that are read before the medium goes on.
 const LOT: usize = 64;
-/// Of messages to the kernel that go together.
+/// Bytes of messages to the kernel that are sent together.
 const TOGETHER_BYTES: usize = 16 << 10;
 /// Later than this is worth a word.
 const LATE: Span = Span::from_ms(1);
@@ -198,7 +198,7 @@ fn tell(names: &[String], addresses: &[Address], known: &Known) {
 /// A medium under way.
 struct Live {
     own: Conversation,
-    /// Of radios, by place.
+    /// Names of radios, by place.
     names: Vec<String>,
     /// When each was found to have vanished.
     gone_at: Vec<Option<Time>>,
@@ -315,7 +315,8 @@ impl Live {
             let next = self.own.take_out();
             let is_full = next.as_ref().is_some_and(|next| lot.len() + next.len() > TOGETHER_BYTES);
             if (is_full || next.is_none()) && !lot.is_empty() {
-                // What the kernel refuses it says by message. An error here is a socket that is gone, as the kernel's module may be.
+                // The kernel refuses a message by a message. An error here is a socket that is
+                // gone, as the kernel's module may be.
                 let _ = self.link.send(&lot);
                 lot.clear();
             }
@@ -324,7 +325,7 @@ impl Live {
         }
     }
 
-    /// Who has sent how much to whom.
+    /// Table of the traffic between radios.
     fn table(&self) -> String {
         let (mac, names) = (&self.own.air.mac, &self.names);
         let name = |radio: RadioId| names.get(radio.index()).map_or("all or nobody", String::as_str);
@@ -348,7 +349,7 @@ impl Live {
         text
     }
 
-    /// What was not as it should be.
+    /// Warnings about all that went wrong.
     fn warnings(&self) -> Vec<String> {
         let counts = self.own.counts;
         let mut all = Vec::new();

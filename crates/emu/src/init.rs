@@ -24,7 +24,7 @@ use crate::signals;
 use crate::sys::{Before, Processors, inherited, keep_to};
 use crate::tell;
 
-/// What the driver tells init.
+/// Orders of the driver to init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct InitPlan {
     /// In this order they start, and by their place they are reported.
@@ -84,7 +84,7 @@ struct Init {
     signals: SignalFd,
 }
 
-/// What a program writes, line by line.
+/// Output of a program, line by line.
 struct Output {
     /// The program, by its place.
     place: usize,
@@ -134,7 +134,7 @@ fn own_files(plan: &InitPlan) -> Result<(), String> {
     let nowhere = None::<&Path>;
     let failed = |what: &str, error: Errno| format!("{what}: {}", error.desc());
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("a mount namespace", error))?;
-    // What is mounted inside stays inside; what is mounted outside later is seen.
+    // Mounts made inside stay inside; those made outside later are seen.
     mount(nowhere, "/", nowhere, MsFlags::MS_REC | MsFlags::MS_SLAVE, nowhere)
         .map_err(|error| failed("the mount namespace", error))?;
     // A place to write that no program uses, until the new /proc covers it.
@@ -174,7 +174,8 @@ impl Init {
         } else {
             before.leads_group = true;
             let (from, to) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-            // Of this end only: the program waits when it writes faster than it is read.
+            // Only this end does not wait. The program waits when it writes faster than the pipe is
+            // read.
             nix::fcntl::fcntl(&from, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
             command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
             self.outputs.push(Output { place, host: program.host.clone(), from: from.into(), line: Vec::new() });
@@ -249,7 +250,7 @@ fn end_all() {
     }
 }
 
-/// What came of a look into a program's pipe.
+/// Result of a look into a program's pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copied {
     Some,
@@ -262,7 +263,7 @@ enum Copied {
 impl Output {
     /// Copies what the program has left in its pipe; false: nothing will come any more.
     fn copy_the_rest(&mut self) -> bool {
-        // What it has started may go on writing: no more than a pipe can hold.
+        // Children of the program may go on writing: no more is read than a pipe can hold.
         for _ in 0..PIPE / LINE {
             match self.copy() {
                 Copied::Some => {}

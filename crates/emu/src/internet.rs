@@ -13,7 +13,7 @@ use crate::tell;
 
 /// The device behind which pasta is.
 const DEVICE: &str = "internet0";
-/// Of that device.
+/// Address of that device.
 const ADDRESS: &str = "192.168.254.2";
 /// Pasta's own Ethernet address on that device. It would take that of the device outside, which within another network of ours has none.
 const ETHERNET: &str = "02:00:00:00:00:01";

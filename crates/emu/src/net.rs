@@ -51,7 +51,8 @@ pub(crate) struct Net {
     has_v6: bool,
 }
 
-/// Whether a device can have IPv6: the machine may have it off, and no packet of it may be divided below 1280 bytes (RFC 8200, 5).
+/// True if a device can have IPv6: the machine may have it off, and an IPv6 link must carry packets
+/// of 1280 bytes (RFC 8200, 5).
 pub(crate) fn can_have_v6(mtu: u16) -> bool {
     mtu >= 1280 && fs::exists("/proc/sys/net/ipv6").unwrap_or(false)
 }

@@ -111,7 +111,8 @@ impl Netlink {
     }
 }
 
-/// Whether the kernel sent it: another process with rights in this network could send messages, too.
+/// True if the kernel sent it: another process with rights in this network could send messages,
+/// too.
 fn is_kernel(from: Option<NetlinkAddr>) -> bool {
     from.is_none_or(|from| from.pid() == 0)
 }

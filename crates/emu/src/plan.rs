@@ -1,4 +1,4 @@
-//! What the command `airtcp` asks of this program: one JSON object, read from a descriptor.
+//! Orders of the command `airtcp` to this program: one JSON object, read from a descriptor.
 
 use std::fs::File;
 use std::io::Read;
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) file: String,
     /// Real hosts that run no command of this list.
     pub(crate) hosts: Vec<String>,
-    /// What runs where. At most one is in front.
+    /// Commands and their hosts. At most one is in front.
     pub(crate) commands: Vec<Command>,
     /// The network ends after this many seconds; `None`: with the command that decides.
     pub(crate) for_s: Option<f64>,
@@ -48,7 +48,7 @@ pub(crate) struct Plan {
 pub(crate) struct Guests {
     /// A kernel that runs as a program.
     pub(crate) kernel: PathBuf,
-    /// What it is called in results.
+    /// Its name in results.
     pub(crate) name: String,
     /// Each one's memory, as `mem=` takes it.
     pub(crate) memory: String,
@@ -96,7 +96,7 @@ pub(crate) struct Command {
     pub(crate) reads: bool,
 }
 
-/// What is written down.
+/// Output that is written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
@@ -117,7 +117,7 @@ pub(crate) struct MediumPlan {
     pub(crate) wmediumd: Option<String>,
     /// Its name in messages.
     pub(crate) file: String,
-    /// Of wmediumd's random numbers; a scenario has its own.
+    /// Seed of wmediumd's random numbers; a scenario has its own.
     pub(crate) seed: u64,
     /// Radios of the scenario that are not the module's in the same order: name and address.
     pub(crate) radios: Vec<(String, String)>,

@@ -24,14 +24,14 @@ pub(crate) struct Process {
     folder: OwnedFd,
 }
 
-/// What `/proc/PID/status` says.
+/// Fields of `/proc/PID/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Status {
     pub(crate) name: String,
     pub(crate) parent: i32,
     /// Real, effective, saved, and that of files, as they are called in the reader's user namespace.
     pub(crate) users: Vec<u32>,
-    /// That it has or can take.
+    /// Capabilities that it has or can take.
     pub(crate) capabilities: u64,
     /// It can gain no rights by exec.
     pub(crate) is_confined: bool,
@@ -55,7 +55,8 @@ impl Status {
         })
     }
 
-    /// Whether all its users are this one. `/proc`'s own idea of an owner is not enough: it is root's for whoever cannot be looked into.
+    /// True if all its user ids are this one. The owner of its files in `/proc` is not enough: root
+    /// owns those of a process that cannot be inspected.
     pub(crate) fn is_of(&self, user: Uid) -> bool {
         self.users.len() == 4 && self.users.iter().all(|&id| id == user.as_raw())
     }
@@ -114,7 +115,7 @@ impl Process {
     /// Its program: the file, and how its path ends.
     pub(crate) fn program(&self) -> io::Result<(FileStat, String)> {
         let path = readlinkat(&self.folder, "exe")?.to_string_lossy().into_owned();
-        // Of a program that was replaced while it ran.
+        // The kernel adds this to the path of a program that was replaced while it ran.
         let path = path.strip_suffix(" (deleted)").unwrap_or(&path);
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         Ok((fstatat(&self.folder, "exe", nix::fcntl::AtFlags::empty())?, name))
@@ -147,18 +148,18 @@ impl Process {
     }
 }
 
-/// Whether a file stands for a namespace.
+/// True if a file stands for a namespace.
 pub(crate) fn is_namespace(file: &OwnedFd) -> bool {
     fstatfs(file).is_ok_and(|about| about.filesystem_type() == NSFS_MAGIC)
 }
 
-/// Whether two descriptors are of one file.
+/// True if two descriptors are of one file.
 pub(crate) fn is_same(a: impl AsFd, b: impl AsFd) -> bool {
     let (Ok(a), Ok(b)) = (fstat(a), fstat(b)) else { return false };
     is_same_file(&a, &b)
 }
 
-/// Whether these describe one file.
+/// True if these describe one file.
 pub(crate) fn is_same_file(a: &FileStat, b: &FileStat) -> bool {
     (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
 }

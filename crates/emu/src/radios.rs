@@ -1,4 +1,4 @@
-//! What radios of kernels have sent: the table `radios`, and its figures at a glance.
+//! Traffic of the kernels' radios: the table `radios`, and its figures at a glance.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ table! {
 pub(crate) struct Radios(Vec<RadioRow>);
 
 impl Radios {
-    /// Of a medium that was there for this long. `names` by place.
+    /// Table of a medium that ran for this long. `names` by place.
     pub(crate) fn of(mac: &HwsimMac, names: &[&str], lasted: Span) -> Radios {
         let name = |radio: RadioId| Cow::from(names.get(radio.index()).copied().unwrap_or_default().to_owned());
         let whole = real(lasted.as_ns());

@@ -1,4 +1,4 @@
-//! What a run in real time leaves besides its tables: `emu.json`, and some lines for people.
+//! Results of a run in real time besides its tables: `emu.json`, and some lines for people.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub(crate) struct HostReport {
     pub(crate) traffic: Traffic,
     /// Packets that its device lost because they were not read in time.
     pub(crate) lost: u64,
-    /// What its gate has done, if it has one.
+    /// Counts of its gate, if it has one.
     pub(crate) gate: Option<GateReport>,
 }
 

@@ -40,7 +40,7 @@ use crate::world::{Attached, Real, attach};
 
 /// Signals and ends of programs are looked at this often while packets leave no pause.
 const LOOK: Span = Span::from_ms(1);
-/// What is looked at now and then: connections, the time, the terminal's title.
+/// Interval of the periodic looks: connections, the time, the terminal's title.
 const CARE: Span = Span::from_ms(100);
 /// Where a look takes longer than so many-th of [`CARE`], the next one comes so many times later than it took.
 const CARE_PART: u64 = 200;
@@ -185,7 +185,7 @@ struct Live<'a> {
     internet: Option<Child>,
     signals: SignalFd,
     urgency: Urgency,
-    /// What this thread had used of processors when the network began.
+    /// Processor time that this thread had used when the network began.
     used: (f64, f64),
     titled: Titled,
     /// By host: what has become of its device.
@@ -193,7 +193,7 @@ struct Live<'a> {
     _shown: File,
 }
 
-/// What the terminal's title was last written of.
+/// State of the network when the terminal's title was last written.
 #[derive(Default)]
 struct Titled {
     at: Time,
@@ -631,7 +631,7 @@ impl Programs {
 /// In larger networks variables have the addresses of real hosts only: the kernel starts no program with too many.
 const IN_VARIABLES: usize = 1000;
 
-/// What programs of each host find in their environment: the host's name, and everybody's address.
+/// Environment of the programs of each host: the host's name, and everybody's address.
 pub(crate) fn environment(plan: &Plan, attached: &Attached) -> Vec<Vec<(String, String)>> {
     let everybody = attached.air.everybody().count();
     let is_told = |name: &str| everybody <= IN_VARIABLES || attached.real.iter().any(|real| real.name == name);

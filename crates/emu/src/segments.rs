@@ -20,7 +20,7 @@ const CWR: u8 = 0x80;
 const TCP_CHECKSUM: usize = 16;
 const UDP_CHECKSUM: usize = 6;
 
-/// What a device has handed over, segment by segment.
+/// A packet that a device has handed over, segment by segment.
 #[derive(Debug)]
 pub(crate) struct Segments {
     bytes: Vec<u8>,
@@ -77,7 +77,7 @@ impl Segments {
         }
     }
 
-    /// Whether there is a segment left.
+    /// True if there is a segment left.
     pub(crate) fn has_more(&self) -> bool {
         self.at < self.end
     }

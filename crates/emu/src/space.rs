@@ -20,10 +20,10 @@ pub(crate) const ENDS: u32 = 1 << 0 | 1 << 2;
 /// Buckets in a host's table of connections.
 const CONNECTIONS: u32 = 1024;
 
-/// What is said of a host without a device.
+/// Message about a host without a device.
 const GONE: &str = "its device was deleted while the network ran";
 
-/// What a host needs to begin with.
+/// Settings that a host needs at its start.
 #[derive(Debug, Clone)]
 pub(crate) struct HostPlan {
     pub(crate) name: String,
@@ -56,7 +56,7 @@ impl Host {
         self.space.as_raw_fd()
     }
 
-    /// What has become of its device, if that is not where it was: root of the namespace may delete it or move it.
+    /// Reason why its device is lost, if it is: root of the namespace may delete it or move it.
     pub(crate) fn why_lost(&self) -> Option<&'static str> {
         match self.tun.space() {
             _ if self.tun.is_gone() => Some(GONE),
@@ -114,7 +114,7 @@ impl Host {
     }
 }
 
-/// What a machine lets this user do.
+/// Rights of this user on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Allowed {
     /// Namespaces of all kinds, as root.
@@ -125,7 +125,8 @@ pub(crate) enum Allowed {
     No(String),
 }
 
-/// Whether the effective capabilities contain CAP_SYS_ADMIN and CAP_NET_ADMIN: root of a container may lack them.
+/// True if the effective capabilities contain CAP_SYS_ADMIN and CAP_NET_ADMIN: root of a container
+/// may lack them.
 pub(crate) fn is_administrator() -> bool {
     const NEEDED: u64 = 1 << 12 | 1 << 21;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

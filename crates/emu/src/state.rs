@@ -1,4 +1,5 @@
-//! What a running network shows to `airtcp exec`: a file without a name, which ends with the process that holds it and never changes.
+//! State of a running network for `airtcp exec`: a file without a name, which ends with the process
+//! that holds it and never changes.
 //!
 //! Whoever enters a network runs programs that it chooses, since its files may be covered by others. So only a network counts whose
 //! process is the caller's own and has every right that the caller has.
@@ -121,7 +122,8 @@ impl Networks {
     }
 }
 
-/// The network that a process shows, if it is one that this process may believe. What a stranger shows is not even read.
+/// The network that a process shows, if it is one that this process may believe. The state of a
+/// stranger's process is not even read.
 fn look_into(process: Process, own: &Process) -> Result<Option<Running>, String> {
     if let Err(why) = believe(&process, own) {
         // `hwsim` and `exec` run in processes of the same name.
@@ -135,7 +137,8 @@ fn look_into(process: Process, own: &Process) -> Result<Option<Running>, String>
     Ok(state.map(|state| Running { process, state }))
 }
 
-/// Whether a process is this user's own, runs this program, and has the rights of this process: else why not.
+/// Succeeds if a process is this user's own, runs this program, and has the rights of this process;
+/// the error says why not.
 fn believe(process: &Process, own: &Process) -> Result<(), String> {
     let text = |error: io::Error| format!("it cannot be looked at: {error}");
     let (status, here) = (process.status().map_err(text)?, own.status().map_err(text)?);
@@ -218,7 +221,7 @@ pub(crate) fn host_space(network: &Process, host: &StateHost) -> Result<OwnedFd,
     }
 }
 
-/// Whether a namespace belongs to this user namespace.
+/// True if a namespace belongs to this user namespace.
 fn is_owned_by(space: &OwnedFd, users: &OwnedFd) -> bool {
     namespace_relative(space, Relative::Users).is_ok_and(|owner| is_same(&owner, users))
 }

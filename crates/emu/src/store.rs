@@ -60,7 +60,7 @@ impl Store {
     }
 }
 
-/// What each table is about, and what its columns hold.
+/// Meaning of each table and of its columns.
 pub(crate) fn meanings(tables: &[Table]) -> Value {
     let all = tables.iter().map(|table| {
         let columns = table.columns.iter().map(|c| (c.name.to_owned(), Value::from(c.unit_and_meaning)));

@@ -56,7 +56,7 @@ pub(crate) fn join_group(socket: &OwnedFd, group: u32) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// What an interface does with segments.
+/// Offload of segments by an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offload {
     /// It merges those that it receives, GRO. `ethtool -K DEVICE gro`, ETHTOOL_SGRO.
@@ -135,8 +135,8 @@ pub(crate) fn ask_for_turns(turn: Span, nice: i32) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Whether this process goes before all that have none of the real-time policies, as `chrt` has asked for it. Then it goes before its own
-/// programs as well, which `chrt` has made its equals.
+/// True if this process goes before all processes without a real-time policy, as `chrt` has asked
+/// for it. It then goes before its own programs as well, which `chrt` has made its equals.
 pub(crate) fn goes_first() -> bool {
     // SAFETY: the call takes a number.
     let policy = unsafe { libc::sched_getscheduler(0) };
@@ -181,7 +181,7 @@ pub(crate) fn keep_to(processors: Processors) -> io::Result<bool> {
     Ok(true)
 }
 
-/// What the kernel knows of a TCP connection: `struct tcp_info`, as far as it fills it.
+/// TCP_INFO of a connection: `struct tcp_info`, as far as the kernel fills it.
 pub(crate) fn tcp_info(socket: &std::net::TcpStream) -> io::Result<Vec<u8>> {
     let mut info = vec![0; 256];
     let mut len = libc::socklen_t::try_from(info.len()).unwrap_or(0);
@@ -225,7 +225,7 @@ pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Who is asked for, of a namespace.
+/// Relatives of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relative {
     /// The user namespace that owns it: NS_GET_USERNS.
@@ -250,7 +250,7 @@ pub(crate) fn namespace_relative(space: &OwnedFd, relative: Relative) -> io::Res
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Of which kind a namespace is, as a flag of clone(2): NS_GET_NSTYPE.
+/// Kind of a namespace, as a flag of clone(2): NS_GET_NSTYPE.
 pub(crate) fn namespace_kind(space: &OwnedFd) -> io::Result<libc::c_int> {
     // SAFETY: the call takes two numbers.
     let kind = unsafe { libc::ioctl(space.as_raw_fd(), 0xb703) };
@@ -284,7 +284,7 @@ fn hand_on_no_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// What a child does between fork and exec.
+/// Steps of a child between fork and exec.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Before {
     /// It is killed when the thread that starts it ends.
@@ -295,7 +295,7 @@ pub(crate) struct Before {
     pub(crate) host: Option<String>,
     /// It leads a process group of its own.
     pub(crate) leads_group: bool,
-    /// That group gets this terminal.
+    /// Terminal that this group gets.
     pub(crate) terminal: Option<RawFd>,
     /// It begins a session on the terminal that is its standard input.
     pub(crate) begins_session: bool,

@@ -51,7 +51,7 @@ impl Tun {
         }
     }
 
-    /// Whether an error says that the host has deleted its device.
+    /// True if an error says that the host has deleted its device.
     fn has_lost(&mut self, error: &io::Error) -> bool {
         self.is_gone |= error.raw_os_error() == Some(libc::EBADFD);
         self.is_gone
@@ -72,7 +72,7 @@ impl Tun {
         space_of_tun(&self.file)
     }
 
-    /// Whether the next packet has come with the last.
+    /// True if the next packet has come with the last.
     pub(crate) fn has_more(&self) -> bool {
         self.segments.has_more()
     }

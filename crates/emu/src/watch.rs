@@ -112,7 +112,7 @@ pub(crate) fn at_a_glance(of: &Histogram) -> Lateness {
     }
 }
 
-/// What one host sent and received.
+/// Traffic of one host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
     /// Packets that it sent into the network.
@@ -146,7 +146,7 @@ const STRAINED_P999: Span = Span::from_ms(5);
 /// Lateness may be this part of the least round trip.
 const PART_OF_RTT: u64 = 20;
 
-/// Whether the run can be believed.
+/// Validity of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Validity {
@@ -163,7 +163,7 @@ pub enum Validity {
 pub struct Verdict {
     /// The verdict.
     pub validity: Validity,
-    /// What was found, and why; empty for a valid run.
+    /// Findings and their reasons; empty for a valid run.
     pub reasons: Vec<String>,
 }
 
@@ -179,7 +179,7 @@ impl Verdict {
     }
 }
 
-/// What the machine did to the driver.
+/// Use of the machine by the driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Machine {
     /// Processor time of the driver.
@@ -246,7 +246,7 @@ impl Watch {
         self.not_taken += 1;
     }
 
-    /// What each host sent and received.
+    /// Traffic of each host.
     pub fn hosts(&self) -> &[Traffic] {
         &self.hosts
     }
@@ -324,7 +324,8 @@ impl Watch {
         let wall = machine.wall_s.max(1e-9);
         let bytes: u64 = self.hosts.iter().map(|host| host.sent_bytes).sum();
         let mbps = bytes as f64 * 8e-6 / wall;
-        // What one wait for a processor cannot have been, all of them together can.
+        // Waits for a processor that are shorter all together than the longest delay did not cause
+        // it.
         let latest_s = self.late.max().max(self.longest_turn).as_secs_f64();
         if machine.busy_s > 0.6 * wall && machine.waited_s * 4.0 <= machine.busy_s {
             let share = 100.0 * machine.busy_s / wall;

@@ -38,12 +38,12 @@ pub(crate) struct Attached {
     pub(crate) left_out: Vec<String>,
     /// Propagation there and back, of the nearest two real hosts.
     pub(crate) least_rtt: Span,
-    /// Of the run.
+    /// Seed of the run.
     pub(crate) seed: u64,
 }
 
 impl Attached {
-    /// Whether programs find each other by IPv6, too: all real hosts have it, or none is said to.
+    /// True if programs find each other by IPv6, too: all real hosts have it, or none is said to.
     pub(crate) fn has_v6(&self) -> bool {
         self.real.iter().all(|real| can_have_v6(real.mtu))
     }
@@ -68,7 +68,7 @@ pub(crate) struct Air {
     looked_at: Vec<(LinkId, Option<usize>)>,
 }
 
-/// What a look at the network shows.
+/// State of the network at a look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Glance {
     /// Packets in queues, of simulated hosts too.
@@ -149,14 +149,15 @@ fn real(spec: &RunSpec, host: &ExternalHost) -> Real {
     }
 }
 
-/// Of a receive buffer the kernel counts this share as payload, in 256ths: see `receive_buffer` in the profile linux-6.
+/// Share of a receive buffer that the kernel counts as payload, in 256ths: see `receive_buffer` in
+/// the profile linux-6.
 const PAYLOAD_SHARE: u64 = 160;
 /// `tcp_rmem` and `tcp_wmem` begin with it: a page.
 const LEAST_BUFFER: u64 = 4096;
 /// The kernel knows no more: a profile may have buffers without end.
 const MOST_BUFFER: u64 = i32::MAX.unsigned_abs() as u64;
 
-/// What decides TCP of the host's kernel as far as sysctls go.
+/// Sysctls that decide TCP of the host's kernel.
 pub(crate) fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
     let on = |is_on: bool| u8::from(is_on).to_string();
     let memory = |payload: Bytes| payload.get().saturating_mul(256).div_ceil(PAYLOAD_SHARE);
@@ -173,7 +174,7 @@ pub(crate) fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
         ("ipv4/tcp_sack", on(tcp.recovery == Recovery::Sack)),
         ("ipv4/tcp_timestamps", on(tcp.timestamps)),
         ("ipv4/tcp_slow_start_after_idle", on(tcp.restart_after_idle)),
-        // What one connection learnt is not the next one's: runs are alike.
+        // No connection learns from an earlier one: runs are alike.
         ("ipv4/tcp_no_metrics_save", on(true)),
     ];
     all.map(|(key, value)| Sysctl { key: key.to_owned(), value }).into()
@@ -218,7 +219,8 @@ impl Air {
         self.world.report_releases();
     }
 
-    /// Whether this host has a radio that holds its packets, so that a gate before it means something.
+    /// True if this host has a radio that holds its packets, so that a gate before it means
+    /// something.
     pub(crate) fn has_radio(&self, host: usize) -> bool {
         let Some(&from) = self.nodes.get(host) else { return false };
         self.nodes.iter().any(|&to| self.world.held_flow(from, to).is_some())

@@ -22,7 +22,7 @@ rustc $flags --crate-name airtcp_law --emit=link --out-dir "$work" ../../law/src
 rustc $flags --crate-name law --emit=llvm-bc --extern airtcp_law="$work/libairtcp_law.rlib" --out-dir "$work" law.rs
 "$tools/llvm-dis" "$work/law.bc" -o "$work/law.ll"
 if grep -q 'panic' "$work/law.ll"; then echo "build.sh: the law has a path that panics" >&2; exit 1; fi
-# What is of the host and not of BPF.
+# Removes attributes of the host that BPF does not have, and sets the target.
 sed -i -e 's/"target-cpu"="[^"]*"//g; s/"probe-stack"="[^"]*"//g; s/\buwtable\b//g; s/\bnonlazybind\b//g' \
     -e 's/^target triple = .*/target triple = "bpf"/' -e 's/^target datalayout = .*/target datalayout = "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128"/' "$work/law.ll"
 

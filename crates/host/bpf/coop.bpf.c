@@ -15,7 +15,7 @@ KFUNC u32 tcp_reno_ssthresh(struct sock *sk);
 KFUNC void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked);
 KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
 
-/* What the daemon wants of a connection, by cookie. */
+/* Orders of the daemon for a connection, by cookie. */
 struct command {
 	struct law_lease lease;
 	/* The control that it is to have. Empty: the one that it has. */

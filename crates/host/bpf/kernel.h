@@ -1,4 +1,4 @@
-/* What the programs read of Linux: just these fields. CO-RE finds their places in the running kernel, so no vmlinux.h is needed. */
+/* Fields of Linux that the programs read. CO-RE finds them in any kernel, without vmlinux.h. */
 #pragma once
 
 typedef unsigned char u8;

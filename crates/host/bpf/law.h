@@ -37,7 +37,7 @@ struct law_lease {
 
 enum { LAW_BASE = 0, LAW_UNLIMITED = 1 };
 
-/* Of after_timeout. */
+/* Value of after_timeout. */
 enum { LAW_NEW_DATA = 2 };
 
 void law_new(struct law_state *s);

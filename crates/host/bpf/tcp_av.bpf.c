@@ -5,7 +5,7 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 
 KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
 
-/* What the law stands on: the kernel's own control. */
+/* The kernel's own control, which the law builds on. */
 #ifdef ON_CUBIC
 KFUNC void cubictcp_init(struct sock *sk);
 KFUNC u32 cubictcp_recalc_ssthresh(struct sock *sk);
@@ -54,7 +54,7 @@ struct rule {
 	u64 target_bps;
 	u32 prefix[4];
 	u32 mask[4];
-	/* 0: any. Of either end. */
+	/* Port of either end. 0: any. */
 	u32 port;
 	u32 unused;
 };
@@ -74,7 +74,7 @@ struct {
 	TYPE(value, u64);
 } paths SEC(".maps");
 
-/* What a connection is to have instead of the settings' target. Rules come first, and may change while it lives. */
+/* Target of a connection in place of the settings' target. Rules come first, and may change. */
 struct wish {
 	u64 target_bps;
 	/* Number of the rule, from 1. */

@@ -1,13 +1,13 @@
 //! Options of the command line: `--name VALUE`, `--name=VALUE` and switches; the rest are words in order.
 
-/// What was given, taken away piece by piece.
+/// Arguments that were given; each is taken away once it is read.
 #[derive(Debug)]
 pub struct Args {
     rest: Vec<String>,
 }
 
 impl Args {
-    /// Of the words behind the command's name.
+    /// Takes the words behind the command's name.
     pub fn new(words: impl IntoIterator<Item = String>) -> Args {
         Args { rest: words.into_iter().collect() }
     }

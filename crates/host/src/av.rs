@@ -45,7 +45,7 @@ impl Base {
     }
 }
 
-/// What a timeout leaves, beside the one segment that the kernel sends.
+/// Window after a timeout, beside the one segment that the kernel sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AfterTimeout {
     /// The window that the target needs, and new data leaves at once.
@@ -170,14 +170,14 @@ pub fn cgroup(name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// What `airtcp-host av` was asked for.
+/// Options of `airtcp-host av`.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// Common target.
     pub target: DataRate,
-    /// What it stands on.
+    /// Congestion control that the law builds on.
     pub base: Base,
-    /// What a timeout leaves.
+    /// Window after a timeout.
     pub after_timeout: AfterTimeout,
     /// Control group whose connections are meant; `None`: of rules, all of the host.
     pub cgroup: Option<PathBuf>,
@@ -267,7 +267,8 @@ impl Av {
         crate::load::put(&self.settings, &0u32.to_ne_bytes(), &words)
     }
 
-    /// The path has changed. Of those that lost their source the law forgets all of that version of IP.
+    /// The path has changed. After the loss of a source the law forgets the path of all connections
+    /// of that version of IP.
     pub fn path_changed(&self, change: Change) -> Result<(), Refusal> {
         let family = match change.whose {
             Whose::All => 0,
@@ -284,7 +285,8 @@ impl Av {
         crate::load::put(&self.wishes, &socket.to_ne_bytes(), &[target.as_bps(), 0])
     }
 
-    /// What the law has as the least round-trip time of a socket of this process. `None`: nothing measured.
+    /// Least round-trip time that the law knows of a socket of this process. `None`: nothing
+    /// measured.
     pub fn least_rtt(&self, socket: std::os::fd::RawFd) -> Result<Option<Span>, Refusal> {
         let words = crate::load::get(&self.flows, &socket.to_ne_bytes())?;
         let ns = words.and_then(|words| words.get(16 + 2).copied()).filter(|&ns| ns != airtcp_law::UNKNOWN);

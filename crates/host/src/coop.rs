@@ -29,7 +29,8 @@ pub const DEFAULTS: [(&str, u32); 2] = [("stop_cap", 2), ("min_cap", 4)];
 /// How long a cap lasts without being renewed.
 pub const LEASE: Duration = Duration::from_millis(500);
 
-/// What follows an announcement where the access point is known: these two bytes, and its BSSID.
+/// Mark behind an announcement where the access point is known: these two bytes come before its
+/// BSSID.
 const SCOPE: [u8; 2] = *b"AP";
 
 /// An announcement with the access point that it is about.
@@ -52,8 +53,8 @@ pub fn scope(datagram: &[u8]) -> (&[u8], Option<Bssid>) {
     }
 }
 
-/// What others say that they deliver. All together they are believed no more than this terminal's own rate: what it learns from them is
-/// for its own window, and that needs no more.
+/// Delivery rates that others announce. Their sum counts up to this terminal's own rate at most:
+/// they serve its own window, which needs no more.
 #[derive(Debug, Default)]
 pub struct Claims {
     known: BTreeMap<TerminalId, (u32, Time)>,
@@ -158,7 +159,7 @@ impl Radio {
         Ok(Radio { v4, v6, interface, port })
     }
 
-    /// Sends to all on the link. What cannot be sent is lost, as on the air.
+    /// Sends to all on the link. A datagram that cannot be sent is lost, as on the air.
     pub fn broadcast(&self, datagram: &[u8]) -> io::Result<()> {
         let sent = self.v4.send_to(datagram, (Ipv4Addr::BROADCAST, self.port)).map(drop);
         if let Some(v6) = &self.v6 {
@@ -236,7 +237,7 @@ fn near(family: u64, high: u64, low: u64) -> IpAddr {
 }
 
 impl Reading {
-    /// Of the bytes that the kernel's side writes.
+    /// Reads the bytes that the kernel's side writes.
     pub fn read(bytes: &[u8]) -> Option<Reading> {
         let w = crate::words::words(bytes.get(..READING_BYTES)?);
         let name = &bytes[16 * 8..];
@@ -268,7 +269,7 @@ pub struct Names {
 const BASES: [&str; 3] = ["cubic", "reno", "bbr"];
 
 impl Names {
-    /// Of random bits.
+    /// Makes names from random bits.
     pub fn new(bits: u64) -> Names {
         const SIGNS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
         let sign = |n: u64| char::from(SIGNS[usize::try_from(bits / n % 36).unwrap_or(0)]);
@@ -374,7 +375,7 @@ mod kernel {
             self.loaded.map("announcements")
         }
 
-        /// What comes in on the sockets goes to the ring.
+        /// Announcements that come in on the sockets go to the ring.
         pub fn hear(&self, radio: &Radio) -> Result<(), Refusal> {
             let program = self.loaded.program("hear")?;
             radio.hear_by(program.as_fd()).map_err(|e| Refusal(format!("coop: cannot filter announcements: {e}")))
@@ -408,7 +409,7 @@ mod kernel {
         }
     }
 
-    /// What `airtcp-host coop` was asked for.
+    /// Options of `airtcp-host coop`.
     #[derive(Debug, Clone)]
     pub struct Order {
         /// Parameters of the daemon.
@@ -572,7 +573,7 @@ mod kernel {
         Ok(())
     }
 
-    /// What this terminal knows of its own radio.
+    /// Facts that this terminal knows of its own radio.
     struct Own {
         bssid: Option<crate::paths::wifi::Bssid>,
         kbps: Option<u64>,

@@ -76,12 +76,12 @@ pub fn load_without(
     load_with(name, bytes, least, capabilities, &Wishes { left_out, ..Wishes::default() })
 }
 
-/// What an object is to be beside what it is.
+/// Changes to an object when it is loaded.
 #[derive(Default)]
 struct Wishes<'a> {
     left_out: &'a [&'a str],
     shared: &'a [(&'a str, &'a MapHandle)],
-    /// Of a control in the object, and the name that it is to be registered under.
+    /// Name of a control in the object, and the name that it is to be registered under.
     names: &'a [(&'a str, String)],
 }
 

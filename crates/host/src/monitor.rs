@@ -19,7 +19,7 @@ mod around;
 
 pub use around::Around;
 
-/// What was seen of a connection at an instant.
+/// State of a connection at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// By the monotonic clock.
@@ -46,11 +46,11 @@ pub struct Seen {
     pub mss: u32,
     /// Sent and not acknowledged, segments.
     pub packets_out: u32,
-    /// Of them those that SACK reports.
+    /// Those of `packets_out` that SACK reports.
     pub sacked_out: u32,
-    /// Of them those judged lost.
+    /// Those of `packets_out` that are judged lost.
     pub lost_out: u32,
-    /// Of them those sent again.
+    /// Those of `packets_out` that were sent again.
     pub retrans_out: u32,
     /// Retransmissions since it began.
     pub retransmitted: u32,
@@ -72,7 +72,7 @@ fn address(bytes: &[u8]) -> Ipv6Addr {
 }
 
 impl Seen {
-    /// Of an event's bytes.
+    /// Reads an event's bytes.
     pub fn of_event(bytes: &[u8]) -> Option<Seen> {
         if bytes.len() < EVENT_BYTES {
             return None;
@@ -105,7 +105,7 @@ impl Seen {
         })
     }
 
-    /// Of one connection in an answer of `sock_diag`: the message behind its header.
+    /// Reads one connection in an answer of `sock_diag`: the message behind its header.
     pub fn of_diag(at: Time, body: &[u8]) -> Option<Seen> {
         const ID: usize = 72;
         let family = *body.first()?;
@@ -149,7 +149,7 @@ impl Seen {
     }
 }
 
-/// What the monitor was asked for.
+/// Options of the monitor.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// Folder to write; it must not exist.

@@ -45,7 +45,7 @@ const TABLE: u16 = 15;
 const VIA: u16 = 18;
 const PREFERENCE: u16 = 20;
 
-/// What a message tells of an interface.
+/// News of an interface in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// Its carrier is there or not, and how often it has come.
@@ -80,7 +80,8 @@ pub(crate) fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
     None
 }
 
-/// The messages of one datagram: kind and what is behind the header. What cannot be read ends them.
+/// The messages of one datagram: kind and the bytes behind the header. A message that cannot be
+/// read ends them.
 pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (length, kind) = (u32_at(bytes, 0)? as usize, u16_at(bytes, 4)?);
@@ -90,7 +91,7 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The news of one datagram of routing messages. What cannot be read is left out.
+/// The news of one datagram of routing messages. A message that cannot be read is left out.
 pub fn news(bytes: &[u8]) -> Vec<News> {
     messages(bytes).filter_map(|(kind, body)| one(kind, body)).collect()
 }
@@ -130,7 +131,7 @@ struct Default {
     hop: NextHop,
 }
 
-/// Of a message of routes; `None`: it is about another route.
+/// Default routes in a message of routes; `None`: it is about another route.
 fn default_routes(body: &[u8]) -> Option<Vec<Default>> {
     let (family, length, table, kind, flags) =
         (*body.first()?, *body.get(1)?, *body.get(4)?, *body.get(7)?, u32_at(body, 8)?);
@@ -166,7 +167,8 @@ fn default_routes(body: &[u8]) -> Option<Vec<Default>> {
     Some(all)
 }
 
-/// Of each interface and version of IP the next hop that the kernel takes first. One that is not reached may come before in the kernel.
+/// The next hop that the kernel takes first, for each interface and version of IP. Reachability
+/// does not count here, as it may in the kernel.
 fn first_hops(all: Vec<Default>) -> BTreeMap<(u32, Family), NextHop> {
     let mut best: BTreeMap<(u32, Family), Default> = BTreeMap::new();
     for route in all {
@@ -211,7 +213,7 @@ pub fn uses(change: Change) -> bool {
         is_used |= change.concerns(seen.ends[0].to_canonical());
         Ok(())
     });
-    // Who cannot tell forgets too much rather than too little.
+    // Without an answer the law forgets too much rather than too little.
     is_used || asked.is_err()
 }
 
@@ -227,7 +229,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of this namespace.
+    /// Watches this namespace.
     pub fn new() -> io::Result<Watch> {
         let socket = sys::netlink(libc::NETLINK_ROUTE, GROUPS)?;
         // A kernel that refuses to say is one without.
@@ -263,7 +265,8 @@ impl Watch {
         self.wifi.as_ref()?.access_point(interface)
     }
 
-    /// Carriers, access points and default routes as they are. What cannot be read stays as it was.
+    /// Carriers, access points and default routes as they are. Whatever cannot be read stays as it
+    /// was.
     fn look_around(&mut self, now: Time) {
         let changes = &mut self.changes;
         let _ = dump(GETLINK, &[0; 16], |kind, body| {

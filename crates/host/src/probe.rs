@@ -3,8 +3,9 @@
 //! The sender, on the wire, sends trains of numbered UDP datagrams, faster than the air carries them, and logs when each really left. The
 //! receiver, behind the access point, notes the kernel's time of each arrival. It hands its log back over TCP after each train.
 //!
-//! What a stranger can do to a receiver: start a train of its own ([`receiver`]). What a hostile receiver can do to a sender: hand over
-//! a log of arrivals that never were, of no more lines than datagrams, and within [`LOG_WITHIN`].
+//! A stranger can do one thing to a receiver: start a train of its own ([`receiver`]). A hostile
+//! receiver can do one thing to a sender: hand over a log of arrivals that never were. That log has
+//! no more lines than there were datagrams, and comes within [`LOG_WITHIN`].
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -37,7 +38,7 @@ const LONGEST: Span = receiver::MOST_TIME;
 /// A whole log is there within this.
 pub const LOG_WITHIN: Span = Span::from_secs(60);
 
-/// What the sender was asked for.
+/// Options of the sender.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// Host and port of the receiver.
@@ -180,7 +181,7 @@ pub fn estimates(trains: &[Train], packet_bytes: u16) -> Vec<Estimate> {
     estimate(&EstimatorConfig::default(), &logs)
 }
 
-/// What the estimates say together, and what they cannot know.
+/// Summary of the estimates, with their limits.
 pub fn report(estimates: &[Estimate], trains: &[Train]) -> String {
     let shown = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let mut text = "train   sent  received    raw  corrected  drained  unexplained\n".to_owned();

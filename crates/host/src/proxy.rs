@@ -40,7 +40,7 @@ pub trait Targets {
     fn renew(&mut self) -> Result<(), String>;
 }
 
-/// What the proxy has done.
+/// Counts of the proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections by rule; behind them those of no rule.
@@ -595,7 +595,7 @@ impl Targets for InKernel {
     }
 }
 
-/// Of a proxy that gives nobody a target.
+/// Targets of a proxy that gives nobody a target.
 #[derive(Debug)]
 pub struct Nobody;
 

@@ -1,6 +1,7 @@
 //! Settings of the kernel as recipes: printed, applied with a note of what was there, checked, undone.
 //!
-//! What was there is on disk before anything is changed, in `/run/airtcp-host`. So `undo` works after a crash too, and a reboot forgets both.
+//! The former values are on disk before anything is changed, in `/run/airtcp-host`. So `undo` works
+//! after a crash too, and a reboot forgets both.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,7 +19,7 @@ pub enum Setting {
     GsoMaxSegs(String),
     /// The metric `reordering` of a route, which is named as `ip route show` does.
     Reordering(String),
-    /// What comes in on an interface is forwarded (IPv4).
+    /// Packets that come in on an interface are forwarded (IPv4).
     Forwarding(String),
 }
 
@@ -31,7 +32,7 @@ pub struct Step {
     pub value: u32,
 }
 
-/// What a program prints.
+/// Output of a program.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let words = || format!("{program} {}", arguments.join(" "));
     let out = Command::new(program).args(arguments).output().map_err(|e| format!("cannot run `{}`: {e}", words()))?;
@@ -59,7 +60,7 @@ fn split_metric(route: &str) -> (String, u32) {
 }
 
 impl Setting {
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> String {
         match self {
             Setting::Sysctl(name) => name.clone(),
@@ -168,7 +169,8 @@ fn notes() -> Result<PathBuf, String> {
     Ok(PathBuf::from("/run/airtcp-host").join(format!("undo-{cookie}")))
 }
 
-/// Sets what is not there already; says each line. What was there is noted first.
+/// Changes the settings that differ from their steps; says each line. The former values are noted
+/// first.
 pub fn apply(steps: &[Step], mut tell: impl FnMut(&str)) -> Result<(), String> {
     let path = notes()?;
     for step in steps {
@@ -188,7 +190,8 @@ pub fn apply(steps: &[Step], mut tell: impl FnMut(&str)) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens a file of this user in a folder of this user. What another one has put there would be carried out by the rights of this one.
+/// Opens a file of this user in a folder of this user. A file of another user would be carried out
+/// with the rights of this one.
 fn open_own(options: &mut fs::OpenOptions, path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
@@ -236,7 +239,7 @@ fn forget(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What is not as the steps have it, each as a sentence.
+/// Settings that differ from their steps, each as a sentence.
 pub fn check(steps: &[Step]) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     for step in steps {

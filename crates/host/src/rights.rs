@@ -1,4 +1,5 @@
-//! What this host allows and what is missing: kernel, BTF, capabilities. A refusal says how to allow it.
+//! Rights of this host and those that are missing: kernel, BTF, capabilities. A refusal says how to
+//! allow it.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +26,7 @@ impl Capability {
     }
 }
 
-/// What was found.
+/// Properties of this host.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// As `uname -r` says it.
@@ -70,7 +71,8 @@ impl Host {
         self.capabilities >> capability as u64 & 1 == 1
     }
 
-    /// What keeps a part that needs `capabilities` and a kernel from `least` on from working; empty: nothing.
+    /// Reasons why a part that needs `capabilities` and a kernel from `least` on does not work;
+    /// empty: it works.
     pub fn missing(&self, least: (u32, u32), capabilities: &[Capability]) -> Vec<String> {
         let mut all = Vec::new();
         if !self.is_built_with_bpf {
@@ -97,13 +99,13 @@ impl Host {
     }
 }
 
-/// What the kernel's parts of airtcp need.
+/// Least kernel for the parts of airtcp that run in the kernel.
 pub const STRUCT_OPS: (u32, u32) = (6, 1);
 /// From here on a control is held by a link, and goes when its process does. Before, the process takes it back at an orderly end.
 pub const LINKS: (u32, u32) = (6, 4);
-/// What BBR with a lease needs: the arguments of its function are those of 6.10.
+/// Least kernel for BBR with a lease: the arguments of its function are those of 6.10.
 pub const BBR: (u32, u32) = (6, 10);
-/// What the monitor needs.
+/// Least kernel for the monitor.
 pub const TRACING: (u32, u32) = (5, 8);
 
 /// Its name, the least kernel, capabilities, and what the user has without them.

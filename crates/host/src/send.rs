@@ -22,10 +22,10 @@ use way::{Place, Way};
 /// So long after the end a FIN of the peer that comes again is answered.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What was asked for.
+/// Options of `airtcp-host send`.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// What is sent.
+    /// The file that is sent.
     pub file: PathBuf,
     /// To whom.
     pub to: SocketAddrV4,
@@ -98,7 +98,7 @@ pub struct Report {
     pub stats: SenderStats,
     /// All that was sent again.
     pub repeats: Vec<Repeat>,
-    /// What the ends agreed on.
+    /// Options that the ends agreed on.
     pub agreed: String,
     /// Bytes of the peer that were dropped, and packets with a wrong checksum.
     pub passed_over: (u64, u64),

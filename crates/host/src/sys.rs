@@ -21,7 +21,7 @@ fn length<T>() -> libc::socklen_t {
     libc::socklen_t::try_from(size_of::<T>()).expect("small")
 }
 
-/// What a clock shows; `CLOCK_MONOTONIC` counts as BPF's `bpf_ktime_get_ns` does.
+/// Time on a clock; `CLOCK_MONOTONIC` counts as BPF's `bpf_ktime_get_ns` does.
 fn clock(clock: libc::clockid_t) -> Time {
     // SAFETY: an all-zero timespec is valid, and the call writes only there.
     let mut time: libc::timespec = unsafe { zeroed() };
@@ -194,7 +194,7 @@ pub fn has_link_addresses(name: &str) -> bool {
     asked.is_ok() && unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } == libc::ARPHRD_ETHER
 }
 
-/// What ioctls of interfaces take.
+/// Argument of ioctls on interfaces.
 fn interface_request(name: &str) -> libc::ifreq {
     // SAFETY: all-zero is valid.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -389,7 +389,7 @@ pub struct Arrival {
     pub at: Time,
     /// Datagrams that the kernel has dropped on this socket so far.
     pub dropped: u64,
-    /// Whose it is.
+    /// Address of its sender.
     pub from: Option<std::net::IpAddr>,
 }
 

@@ -20,7 +20,7 @@ use common::{Bed, LINE, Line, Upload, rates};
 /// With a queue that makes the round trip eight times as long.
 const LONG: Line = Line { packets: 250, ..LINE };
 
-/// The daemon of terminal a. What it may use is half of the line, by the least round trip.
+/// The daemon of terminal a. It may use half of the line, by the least round trip.
 fn daemon(bed: &Bed) -> Child {
     daemon_with(bed, &common::coop::HALF).0
 }

@@ -103,7 +103,7 @@ fn the_last_row_is_what_tcp_info_says() {
             let (mut receiver, _) = listener.accept().unwrap();
             let drained = thread::spawn(move || receiver.read_to_end(&mut Vec::new()).unwrap());
             sender.write_all(&vec![0; 2_000_000]).unwrap();
-            // What the window does with the last ACK is in the row of the ACK after it.
+            // The window after the last ACK is in the row of the ACK after it.
             for _ in 0..2 {
                 thread::sleep(Duration::from_millis(150));
                 sender.write_all(&[0]).unwrap();

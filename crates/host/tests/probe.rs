@@ -53,7 +53,7 @@ fn buffers_of_the_kernel_are_found_within_two_packets() {
     }
 }
 
-/// What the probe takes for the size of a buffer of `limit` packets.
+/// Estimate of the probe for a buffer of `limit` packets.
 fn measured(limit: u32) -> f64 {
     let [a, _m, b] = network(limit);
     let program = env!("CARGO_BIN_EXE_airtcp-host");

@@ -37,7 +37,7 @@ enum Kind {
     ServerResets,
 }
 
-/// What a connection is to do; its first bytes carry it to the server.
+/// Plan of a connection; its first bytes carry it to the server.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     number: u32,
@@ -339,7 +339,7 @@ fn rules_choose_by_name_and_limits_hold() {
     // Two are there: the third is reset.
     let mut third = TcpStream::connect(proxy.address).unwrap();
     assert_eq!(all(&mut third).1, Some(io::ErrorKind::ConnectionReset));
-    // What is open goes on after the end was asked for, and is cut once the time is over.
+    // Open connections go on after the end was asked for, and are cut once the time is over.
     proxy.end.store(true, Ordering::Relaxed);
     let begin = monotonic();
     while TcpStream::connect(proxy.address).is_ok() {
@@ -478,7 +478,7 @@ fn three() -> [End; 3] {
     [a, m, b]
 }
 
-/// Whether a rule of ip goes by a mark.
+/// True if a rule of `ip` goes by a mark.
 fn marks(at: &End) -> bool {
     let rules = at.run(|| Command::new("ip").args(["rule"]).output().unwrap().stdout);
     String::from_utf8(rules).unwrap().contains("fwmark")

@@ -147,7 +147,7 @@ fn what_goes_wrong_is_said() {
     assert_eq!(answer.recv().unwrap().0.len(), 10_000);
 }
 
-/// Ctrl-C resets the connection. What SIGKILL leaves is undone.
+/// Ctrl-C resets the connection. All that SIGKILL leaves behind is undone.
 #[test]
 fn an_end_before_the_end_is_clean() {
     if let Some(reason) = common::missing_nft() {

@@ -11,14 +11,14 @@ use airtcp_core::wifi::{ChannelConfig, Occupancy, RadioConfig, RadioId};
 use crate::mac::HwsimMac;
 use crate::message::{Malformed, Sent};
 
-/// What a medium of kernels is made of: radios, pairs and signals, as the simulator has them.
+/// Configuration of a medium of kernels: radios, pairs and signals, as the simulator has them.
 pub type Setup = ChannelConfig;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Air {
     medium: Medium,
-    /// What the radios hold.
+    /// The part of the radios above the medium.
     pub mac: HwsimMac,
 }
 

@@ -1,5 +1,5 @@
-//! What a medium must know of an 802.11 frame: whom it is for, who sends it, and its place in a Block Ack session (IEEE 802.11-2020 9.2
-//! and 9.3). All else in it is the kernel's affair.
+//! Fields of an 802.11 frame that a medium must know: whom it is for, who sends it, and its place
+//! in a Block Ack session (IEEE 802.11-2020 9.2 and 9.3). All else in it is the kernel's affair.
 
 use airtcp_core::units::Seq12;
 use airtcp_core::wifi::Ac;
@@ -39,13 +39,13 @@ pub enum Kind {
 pub struct Header {
     /// Its kind.
     pub kind: Kind,
-    /// Whom it is for.
+    /// Address of its receiver.
     pub receiver: Address,
-    /// Of QoS data.
+    /// Traffic identifier of QoS data.
     pub tid: Option<u8>,
     /// Its number, where it has one.
     pub sn: Seq12,
-    /// Of its access category, as mac80211 chooses queues.
+    /// Its access category, as mac80211 chooses queues.
     pub ac: Ac,
 }
 
@@ -80,7 +80,7 @@ impl Header {
         Some(Header { kind, receiver, tid, sn: Seq12::new(sequence >> 4), ac })
     }
 
-    /// Who sends a frame, where it says so.
+    /// Address of a frame's sender, where the frame has one.
     pub fn transmitter(&self, frame: &[u8]) -> Option<Address> {
         let address = frame.get(10..)?.first_chunk()?;
         (self.kind != Kind::Control && address[0] & 1 == 0).then_some(*address)

@@ -1,27 +1,34 @@
-//! What a radio does above the medium when its queues, sessions and rate control are a kernel's: a table of frames that were handed
-//! over, and what a chip and its driver make of them.
+//! Work of a radio above the medium when its queues, sessions and rate control are a kernel's: a
+//! table of frames that were handed over, and what a chip and its driver make of them.
 //!
-//! **A-MPDUs** are formed of frames of one receiver and one identifier, within the Block Ack window and the limits of
-//! [`Aggregation`](airtcp_core::wifi::Aggregation), as many ahead as it says. What fails goes back to its place in the queue and out
-//! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along its series of rates. That is the series of the newest
-//! frame that waits: drivers ask for the rates when they form an A-MPDU, and of earlier frames they may be old.
-//! [`Retries`](airtcp_core::wifi::Retries) limits both. A frame that tests a rate goes alone. All this is as in
-//! ath9k (drivers/net/wireless/ath/ath9k/xmit.c of Linux 6.12, `ath_tx_form_aggr`, `ath_set_rates`).
+//! **A-MPDUs** are formed of frames of one receiver and one identifier, within the Block Ack
+//! window. [`Aggregation`](airtcp_core::wifi::Aggregation) sets their limits, and how many are
+//! formed ahead. An MPDU that fails goes back to its place in the queue, and out in a later A-MPDU.
+//! An A-MPDU that nothing answers is repeated whole, along its series of rates. That is the series
+//! of the newest frame that waits: drivers ask for the rates when they form an A-MPDU, and the
+//! series of earlier frames may be old. [`Retries`](airtcp_core::wifi::Retries) limits both. A
+//! frame that tests a rate goes alone. All this is as in ath9k
+//! (drivers/net/wireless/ath/ath9k/xmit.c of Linux 6.12, `ath_tx_form_aggr`, `ath_set_rates`).
 //!
-//! **Status**: a kernel learns how each MPDU ended. With the first MPDU of an A-MPDU that ends it learns of the whole: how many MPDUs it
-//! had, how many were acknowledged, and its tries by rate (`ath_tx_complete_aggr`, `ath_tx_rc_status`). Of an A-MPDU of which no MPDU
-//! has ended it hears nothing. A rate at which only an RTS was sent counts once, if it was the last one.
+//! **Status**: a kernel learns how each MPDU ended. With the first MPDU of an A-MPDU that ends it
+//! learns of the whole: how many MPDUs it had, how many were acknowledged, and its tries by rate
+//! (`ath_tx_complete_aggr`, `ath_tx_rc_status`). It hears nothing of an A-MPDU while none of its
+//! MPDUs has ended. A rate at which only an RTS was sent counts once, if it was the last one.
 //!
-//! **Kernels are asked first**: when a PPDU ends, a kernel hears how each of its frames ended, and hands over further ones a microsecond
-//! later (kernel/mac80211-hwsim). So what is formed ahead is formed only after that: a retry and the frames that follow it go together,
-//! as they do where driver and queues are one program. Another two microseconds later TCP hears of it. What TCP then sends comes too
-//! late for that A-MPDU, as in ath9k. A radio waits longer than that before its next PPDU.
+//! **Kernels are asked first**: when a PPDU ends, a kernel hears how each of its frames ended, and
+//! hands over further ones a microsecond later (kernel/mac80211-hwsim). So what is formed ahead is
+//! formed only after that: a retry and the frames that follow it go together, as they do where
+//! driver and queues are one program. Another two microseconds later TCP hears of it. Segments that
+//! TCP then sends come too late for that A-MPDU, as in ath9k. A radio waits longer than that before
+//! its next PPDU.
 //!
-//! **What the driver took** for different A-MPDUs does not go in one. What goes again joins any, and so does what a tested rate cut off.
-//! So does a frame that the driver took and that did not fit: it waits for the next A-MPDU of its queue (`ath_tx_form_aggr`, `stop:`).
+//! **Frames that the driver took** for different A-MPDUs do not go in one. A retry joins any, and
+//! so do the frames that a tested rate cut off. So does a frame that the driver took and that did
+//! not fit: it waits for the next A-MPDU of its queue (`ath_tx_form_aggr`, `stop:`).
 //!
-//! **Turns**: A-MPDUs go in the order in which the driver took them. Without a word of that: of the receivers with frames that wait, the one
-//! that was not served last, in the order in which their frames came.
+//! **Turns**: A-MPDUs go in the order in which the driver took them. If it tells no order,
+//! receivers with waiting frames have turns in the order in which their frames came. The one that
+//! was served last comes last.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -101,7 +108,7 @@ struct Ppdu {
     tried: u32,
     /// Number of the A-MPDU.
     number: u32,
-    /// What its receiver has of each MPDU, of the try under way.
+    /// Fates of the MPDUs at their receiver, in the try under way.
     fates: Vec<Fate>,
 }
 
@@ -163,7 +170,7 @@ impl Queue {
             }
             keys.len()
         };
-        // Who was served last comes last.
+        // The receiver that was served last comes last.
         let many = add(&|mpdu| mpdu.sent.taken_for.is_none());
         // A driver that says what it took for an A-MPDU has chosen the order.
         add(&|mpdu| !mpdu.joins_any);
@@ -190,7 +197,7 @@ impl Queue {
     }
 }
 
-/// What one radio has sent to another.
+/// Traffic from one radio to another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// PPDUs, every try counted.
@@ -209,7 +216,7 @@ pub struct Traffic {
     pub given_up: u64,
     /// Sum of the rates of `ampdus`, bit/s.
     pub rate_sum_bps: u128,
-    /// Of exchanges, from the first bit to the end of the answer.
+    /// Airtime of exchanges, from the first bit to the end of the answer.
     pub airtime_ns: u64,
     /// Frames without Block Ack: management and others.
     pub frames: u64,
@@ -323,7 +330,8 @@ impl HwsimMac {
         self.is_plain = true;
     }
 
-    /// Whether a radio hears of frames that arrive damaged. Kernels that did not ask for them drop them.
+    /// Sets if a radio hears of frames that arrive damaged. Kernels that did not ask for them drop
+    /// them.
     pub fn want_damaged(&mut self, radio: RadioId, wants: bool) {
         self.radios[radio.index()].wants_damaged = wants;
     }
@@ -344,7 +352,7 @@ impl HwsimMac {
         self.out.len()
     }
 
-    /// Who has sent how much to whom, and to nobody.
+    /// Traffic by sender and receiver, and traffic to nobody.
     pub fn traffic(&self) -> &BTreeMap<(RadioId, RadioId), Traffic> {
         &self.traffic
     }
@@ -475,7 +483,7 @@ impl HwsimMac {
         false
     }
 
-    /// Whose address that is; [`HwsimMac::nobody`] if no radio has it.
+    /// The radio with this address; [`HwsimMac::nobody`] if none has it.
     pub(crate) fn radio_of(&self, address: Address) -> RadioId {
         let found = self.radios.iter().position(|radio| radio.addresses.contains(&address));
         found.map_or(self.nobody, RadioId::at)

@@ -1,12 +1,13 @@
 //! The messages between a kernel with simulated radios and its medium: generic netlink, command FRAME in both directions and
 //! TX_INFO_FRAME to the kernel (`drivers/net/wireless/virtual/mac80211_hwsim.h`). Over a socket and over virtio they are the same bytes.
 //!
-//! What comes from a kernel is checked: any bytes are a message or an error, never more.
+//! All that comes from a kernel is checked: any bytes give a message or an error, and nothing
+//! panics.
 
 use crate::frame::{Address, Header};
 use crate::rate::{self, Stage};
 
-/// Of [`Sent::flags`]: the medium does not wait for an acknowledgement.
+/// Flag of [`Sent::flags`]: the medium does not wait for an acknowledgement.
 pub const NO_ACK: u32 = 1 << 1;
 /// The frame was acknowledged.
 pub const ACKED: u32 = 1 << 2;
@@ -16,7 +17,8 @@ pub const FAILED_FCS: u32 = 1 << 3;
 pub const AMPDU: u32 = 1 << 4;
 /// The frame tests a rate (patch 8).
 pub const PROBE: u32 = 1 << 5;
-/// Of [`Sent::taken_for`]: the frame did not fit, and waits for the next A-MPDU of its queue. Numbers of A-MPDUs are even (patch 6).
+/// Flag of [`Sent::taken_for`]: the frame did not fit, and waits for the next A-MPDU of its queue.
+/// Numbers of A-MPDUs are even (patch 6).
 pub const OVER: u32 = 1;
 /// Flags that go back with the status of a frame.
 const KEPT: u32 = 3;
@@ -159,7 +161,7 @@ impl Sent {
     }
 }
 
-/// What a kernel says of a radio's addresses.
+/// Notice of a kernel about a radio's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice {
     /// The kernel's name of the radio.
@@ -191,7 +193,7 @@ impl Notice {
     }
 }
 
-/// What the module tells all who listen of its radios.
+/// News of the module for all who listen about its radios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// The radio of this number is there now.
@@ -312,7 +314,8 @@ pub fn received(radio: Address, frame: &[u8], frequency: u32, how: &Arrived) -> 
     (message.len() <= LONGEST).then_some(message)
 }
 
-/// What a kernel hears of an A-MPDU, with the first of its frames that ends: rate control counts by A-MPDUs.
+/// Status of an A-MPDU for a kernel, with the first of its frames that ends: rate control counts by
+/// A-MPDUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aggregate {
     /// MPDUs in it; 0: another frame's status tells of it.
@@ -425,7 +428,7 @@ pub(crate) mod tests {
         assert_eq!(Notice::read(&handed_over(7, 0, 3, &frame(99))), None);
     }
 
-    /// What a kernel reads of a message: its command and attributes.
+    /// Reads a message as a kernel does: its command and attributes.
     pub fn as_kernel(message: &[u8]) -> (u8, Vec<(u16, Vec<u8>)>) {
         assert_eq!(u32_at(message, 0), u32::try_from(message.len()).ok());
         let (body, mut at, mut found) = (&message[HEADS..], 0, Vec::new());

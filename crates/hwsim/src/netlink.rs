@@ -27,12 +27,12 @@ const REQUEST: u16 = 1;
 const ACKNOWLEDGE: u16 = 4;
 /// HWSIM_CMD_REGISTER.
 const REGISTER: u8 = 1;
-/// Of the registration. All else has the number 0.
+/// Number of the registration. All other messages have the number 0.
 const REGISTRATION: u32 = 1;
 /// A status needs a power.
 const SIGNAL: i32 = -50;
 
-/// What is known of the module.
+/// Facts that are known of the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Module {
     /// The number of its family.
@@ -41,7 +41,7 @@ pub struct Module {
     pub has_patches: bool,
 }
 
-/// What went through the socket.
+/// Counts of the socket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Frames of radios.
@@ -52,7 +52,7 @@ pub struct Counts {
     pub sent: u64,
     /// Those of them that it refused: the radio is gone, is down, or listens at another frequency.
     pub refused: u64,
-    /// What came and was no message.
+    /// Messages that could not be read.
     pub malformed: u64,
 }
 
@@ -109,7 +109,7 @@ impl Conversation {
         [&length[..], &kind, &REGISTRATION.to_ne_bytes(), &[0; 4], &body].concat()
     }
 
-    /// What the kernel said to the registration: 0, or the number of an error. `None`: nothing yet.
+    /// Answer of the kernel to the registration: 0, or the number of an error. `None`: nothing yet.
     pub fn registered(&self) -> Option<i32> {
         self.registered
     }
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(frames.len(), 2);
         for (_, attributes) in frames {
             assert_eq!(value(attributes, 1), Some(&name_of(ADDRESSES[0])[..]));
-            // Of one A-MPDU, at the rate of the sender.
+            // The frame is of an A-MPDU, and at the rate of the sender.
             assert_eq!(value(attributes, 30), Some(&crate::rate::HT.to_ne_bytes()[..]));
             assert!(value(attributes, 31).is_some());
         }
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(whom(&own, other), RadioId(2));
         own.take_in(Time::ZERO, &of_family(notice(name_of(ADDRESSES[2]), other, false)));
         assert_eq!(whom(&own, other), own.air.mac.nobody());
-        // What the module has given a radio lasts.
+        // An address that the module has given a radio lasts.
         own.take_in(Time::ZERO, &of_family(notice(name_of(ADDRESSES[2]), ADDRESSES[2], false)));
         assert_eq!(whom(&own, ADDRESSES[2]), RadioId(2));
         // The sender of a frame that nobody knows is the radio that sends it.
@@ -435,7 +435,7 @@ mod tests {
         let mut own = conversation(PATCHED);
         let many = 10_000u64;
         for cookie in 0..many {
-            // Of one identifier, of many receivers, and of many identifiers.
+            // Identifiers and receivers vary from frame to frame.
             let mut frame = qos(u16::try_from(cookie % 8).unwrap() as u8, (cookie & 0xfff) as u16);
             frame[4..10].copy_from_slice(&ADDRESSES[(cookie % 3) as usize]);
             frame[10..16].copy_from_slice(&ADDRESSES[1]);

@@ -29,7 +29,7 @@ const GHZ_5: u32 = 4_000;
 pub struct Stage {
     /// As the kernel says it.
     pub index: i8,
-    /// What that is.
+    /// Flags that tell the meaning of `index`.
     pub flags: u16,
     /// Tries.
     pub count: u8,

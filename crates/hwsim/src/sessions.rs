@@ -17,7 +17,7 @@ const BLOCK_ACK: u8 = 3;
 const RESPONSE: u8 = 1;
 const END: u8 = 2;
 
-/// Who sends under Block Ack to whom, with which traffic identifier.
+/// Sender, receiver and traffic identifier of all that is under Block Ack.
 #[derive(Debug, Default)]
 pub struct Sessions(BTreeSet<(Address, Address, u8)>);
 
@@ -51,7 +51,7 @@ impl Sessions {
         Some(())
     }
 
-    /// Whether frames of this identifier are under Block Ack.
+    /// True if frames of this identifier are under Block Ack.
     pub fn has(&self, from: Address, to: Address, tid: u8) -> bool {
         self.0.contains(&(from, to, tid))
     }

@@ -20,7 +20,7 @@ fn air(stations: u16, rate: f64, change: impl Fn(&mut RadioConfig)) -> Air {
     Air::new(&changed(stations, rate, change))
 }
 
-/// Of such a medium.
+/// Configuration of such a medium.
 pub(crate) fn setup(stations: u16, rate: f64) -> ChannelConfig {
     changed(stations, rate, |_| {})
 }
@@ -44,7 +44,7 @@ fn changed(stations: u16, rate: f64, change: impl Fn(&mut RadioConfig)) -> Chann
     }
 }
 
-/// What a kernel reads of what came for it.
+/// Message for a kernel as the kernel reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Came {
     /// Sequence number, is a retry, is damaged, number of the A-MPDU.
@@ -299,7 +299,7 @@ fn a_frame_that_was_kept_to_test_a_rate_goes_before_what_goes_again() {
     }
 }
 
-/// What statuses tell of A-MPDUs: the cookie, the first rate and its tries, MPDUs and those acknowledged.
+/// A-MPDUs in statuses: the cookie, the first rate and its tries, MPDUs and those acknowledged.
 fn told(air: &mut Air) -> Vec<(u64, u8, u8, u8, u8)> {
     let mut all = Vec::new();
     while let Some((_, message)) = air.mac.take_out() {

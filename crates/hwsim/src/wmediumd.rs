@@ -35,11 +35,11 @@ const NEAREST: f64 = 0.1;
 /// A file that was read.
 #[derive(Debug)]
 pub struct Wmediumd {
-    /// Of the radios, by place.
+    /// Addresses of the radios, by place.
     pub addresses: Vec<Address>,
     /// The medium.
     pub setup: Setup,
-    /// What is not as in wmediumd.
+    /// Differences from wmediumd.
     pub notes: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ fn addresses(file: &Value) -> Result<Vec<Address>, String> {
 /// Reads an address as the module gives it to a radio, or with the bit by which the kernel names radios.
 ///
 /// # Errors
-/// What would be accepted.
+/// The message says what would be accepted.
 pub fn address(text: &str) -> Result<Address, String> {
     let mut bytes = [0; 6];
     let mut parts = text.split(':');
@@ -167,7 +167,7 @@ pub fn address(text: &str) -> Result<Address, String> {
     Ok(bytes)
 }
 
-/// What would change results is not read over.
+/// Refuses options that would change results and that this medium does not have.
 fn refuse(file: &Value) -> Result<(), String> {
     if let Some(Value::Number(fading)) = file.at("model.fading_coefficient") {
         if *fading > 0.0 {

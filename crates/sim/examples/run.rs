@@ -1,6 +1,7 @@
 //! A scenario file run without Python: its summary as JSON. `cargo run --example run -- FILE [--threads N] [--set KEY=VALUE]...`
 //!
-//! What `airtcp run --json` gives, for those who work on the engine and for the test of CONTRIBUTING's worked examples.
+//! It prints the output of `airtcp run --json`, for those who work on the engine and for the test
+//! of CONTRIBUTING's worked examples.
 
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -88,8 +88,9 @@ mod option {
 /// the start of the run (which reads as 1970-01-01 00:00 UTC), and the hosts' names for their addresses. The headers are
 /// those of [`wire::write_headers`].
 ///
-/// An I/O error ends the capture but not the run: it is kept for [`PcapngWriter::finish`]. What reaches `W` before
-/// an error or the end of the process is whole blocks, as long as `W` accepts or refuses each write as a whole.
+/// An I/O error ends the capture but not the run: it is kept for [`PcapngWriter::finish`]. If `W`
+/// accepts or refuses each write as a whole, only whole blocks reach it before an error or the end
+/// of the process.
 #[derive(Debug)]
 pub struct PcapngWriter<W: Write> {
     out: BufWriter<W>,
@@ -108,7 +109,7 @@ struct Flow {
     from: NodeId,
     to: NodeId,
     is_broadcast: bool,
-    /// What the source and the destination announce.
+    /// Options that the source and the destination announce.
     announced: [Announced; 2],
 }
 
@@ -128,8 +129,10 @@ impl Flow {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a file for the links in `spec.record.capture` and the channels in `spec.record.capture_air`. Of each packet at most `snaplen` bytes are kept, beside its
-    /// length; [`WHOLE_PACKETS`] keeps all. Lengths and checksums are those of the whole packet in any case.
+    /// Begins a file for the links in `spec.record.capture` and the channels in
+    /// `spec.record.capture_air`. The file keeps at most `snaplen` bytes of each packet, beside its
+    /// length; [`WHOLE_PACKETS`] keeps all. Lengths and checksums are those of the whole packet in
+    /// any case.
     pub fn new(out: W, spec: &RunSpec, snaplen: u32) -> PcapngWriter<W> {
         let mut writer = PcapngWriter {
             out: BufWriter::with_capacity(BUFFER_BYTES, out),
@@ -182,8 +185,9 @@ impl<W: Write> PcapngWriter<W> {
     /// Completes the file, and tells whether all of it was written.
     ///
     /// # Errors
-    /// The first I/O error since [`PcapngWriter::new`]; [`io::ErrorKind::InvalidInput`] for a packet of a flow or
-    /// link that the `RunSpec` does not have or does not capture. What came after it is not in the file.
+    /// The first I/O error since [`PcapngWriter::new`]; [`io::ErrorKind::InvalidInput`] for a packet
+    /// of a flow or link that the `RunSpec` does not have or does not capture. Packets that came
+    /// after it are not in the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.state?;
         self.out.flush()
@@ -304,7 +308,7 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
     }
 }
 
-/// Of a radio: locally administered.
+/// Address of a radio: locally administered.
 fn address(channel: u16, radio: u16) -> [u8; 6] {
     let ([a, b], [c, d]) = (channel.to_be_bytes(), radio.to_be_bytes());
     [0x02, 0x00, a, b, c, d]

@@ -61,7 +61,7 @@ impl ChannelId {
 /// All that decides a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSpec {
-    /// Of every random stream.
+    /// Seed of every random stream.
     pub seed: u64,
     /// Virtual time from start to end; [`Span::MAX`]: there is no end.
     pub duration: Span,
@@ -79,7 +79,7 @@ pub struct RunSpec {
     pub roaming: Vec<RoamingSpec>,
     /// By number.
     pub flows: Vec<FlowSpec>,
-    /// What is written down.
+    /// Output that is written.
     pub record: RecordSpec,
     /// Hosts of real programs.
     pub external: ExternalSpec,
@@ -142,7 +142,7 @@ pub struct PairSpec {
     pub station: RadioId,
     /// See `station`.
     pub access_point: RadioId,
-    /// What decides whether their frames arrive.
+    /// Signals between them, which decide if their frames arrive.
     pub signal: SignalConfig,
     /// How far apart they are, where the station walks.
     pub motion: Option<Motion>,
@@ -180,9 +180,9 @@ pub struct RoamingSpec {
     pub first: Option<usize>,
     /// From the end of one association to the next.
     pub gap: Span,
-    /// What becomes of the host's own packets when it changes.
+    /// Fate of the host's own packets when it changes.
     pub station_queue: StationQueue,
-    /// What becomes of those that wait for it at the access point it leaves.
+    /// Fate of those that wait for it at the access point it leaves.
     pub ap_queue: ApQueue,
     /// TCP senders on the host learn of each new association ([`airtcp_core::tcp::Sender::on_path_change`]).
     pub tells_senders: bool,
@@ -211,7 +211,7 @@ pub struct NodeSpec {
     pub is_host: bool,
     /// How a host takes packets from its interface. A router does not.
     pub receive_offload: ReceiveOffloadConfig,
-    /// What a host's processor takes for each packet, sent or received.
+    /// Time that a host's processor takes for each packet, sent or received.
     pub packet_time: Span,
 }
 
@@ -240,7 +240,7 @@ pub struct LinkSpec {
     pub line: Arc<LineSpec>,
 }
 
-/// What links have in common that came from one entry, in one direction.
+/// Settings that links have in common that came from one entry, in one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineSpec {
     /// Name of the `[[links]]` entry it came from; both directions have the same.
@@ -253,7 +253,7 @@ pub struct LineSpec {
     pub queue: QueueConfig,
     /// Each packet is lost on the line, after transmission, with this probability.
     pub loss: Probability,
-    /// What the line does to the order of its packets.
+    /// Changes of the line to the order of its packets.
     pub reorder: Reorder,
     /// Cost of this link for shortest-path routing; ties go to the path whose first differing link has the lower id.
     pub cost: u32,
@@ -275,7 +275,7 @@ impl DerefMut for LinkSpec {
 }
 
 impl LineSpec {
-    /// Of that entry and rate: drop-tail without limit, and nothing goes wrong.
+    /// A line of that entry and rate: drop-tail without limit, and nothing goes wrong.
     pub fn new(group: impl Into<String>, rate: DataRate) -> LineSpec {
         LineSpec {
             group: group.into(),
@@ -299,7 +299,7 @@ impl LineSpec {
 /// Those behind it overtake it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reorder {
-    /// Of being held back.
+    /// Probability of being held back.
     pub probability: Probability,
     /// Least time.
     pub min: Span,
@@ -329,11 +329,11 @@ pub struct FlowSpec {
     pub stop: Time,
     /// Access category of its packets in the air, both directions.
     pub ac: Ac,
-    /// What it sends.
+    /// Traffic that it sends.
     pub traffic: Traffic,
 }
 
-/// What is written down besides summaries.
+/// Output that is written besides summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordSpec {
     /// Distance of the samples in the time series.

@@ -200,8 +200,8 @@ impl World {
         self.cx.books.flush(sink);
     }
 
-    /// Loads state of packets that arrive soon, several at a time so that the loads overlap. What
-    /// is found by what is loaded now is loaded a batch of packets later.
+    /// Loads state of packets that arrive soon, several at a time so that the loads overlap. State
+    /// that is found through the state loaded here is loaded a batch of packets later.
     #[inline]
     fn touch(&self) {
         let Some([next, soon]) = self.cx.engine.in_flight.look_ahead() else { return };

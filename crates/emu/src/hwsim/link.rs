@@ -43,18 +43,19 @@ const RADIO_NAME: u16 = 17;
 
 /// Header of generic netlink.
 const GENERIC: usize = 4;
-/// What the socket holds while the medium is busy: some thousand frames.
+/// Bytes that the socket holds while the medium is busy: some thousand frames.
 const HELD_BYTES: usize = 16 << 20;
 /// No datagram is longer.
 const LONGEST: usize = 64 << 10;
 
-/// What the kernel says of the module and its radios.
+/// Facts that the kernel tells of the module and its radios.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) module: Module,
-    /// Of this network namespace: as the module numbers them, and their names.
+    /// Radios of this network namespace: their addresses as the module numbers them, and their
+    /// names.
     pub(super) radios: Vec<(Address, String)>,
-    /// Whom the module tells that a radio has gone.
+    /// Multicast group to which the module tells that a radio has gone.
     pub(super) group: Option<u32>,
 }
 
@@ -179,7 +180,7 @@ pub(super) struct Link {
     buffer: Vec<u8>,
 }
 
-/// What a look at the socket brings.
+/// Result of one read of the socket.
 pub(super) enum Came<'a> {
     Datagram(&'a [u8]),
     /// Some did not fit.

@@ -1,5 +1,6 @@
-//! A scenario as the laboratory can run it: access points of one channel with their stations, wired hosts behind them, and flows between
-//! them. What it cannot do is said by key, before anything starts.
+//! A scenario as the laboratory can run it: access points of one channel with their stations, wired
+//! hosts behind them, and flows between them. Keys that it cannot follow are refused by name,
+//! before anything starts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(crate) struct Cell {
     pub(crate) medium: ChannelConfig,
     /// By radio.
     pub(crate) radios: Vec<Radio>,
-    /// Of all of them.
+    /// Band of all of them.
     pub(crate) band: Band,
     pub(crate) wired: Vec<Wired>,
     pub(crate) flows: Vec<Flow>,
@@ -36,7 +37,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Whether the radio at this place is an access point.
+    /// True if the radio at this place is an access point.
     pub(crate) fn is_ap(&self, place: usize) -> bool {
         self.radios[place].ap == place
     }
@@ -47,7 +48,7 @@ impl Cell {
     }
 }
 
-/// What radios are set to, beside their rates.
+/// Settings common to all radios, beside their rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Band {
     /// Rates of 802.11ac.
@@ -75,7 +76,7 @@ pub(crate) struct Radio {
     pub(crate) mcs: Option<u8>,
     pub(crate) short_gi: bool,
     pub(crate) tcp: Option<Arc<TcpConfig>>,
-    /// Of an access point with the remedy: its table, as the kernel writes it.
+    /// For an access point with the remedy: its table, as the kernel writes it.
     pub(crate) retry_out: Option<String>,
 }
 
@@ -128,7 +129,7 @@ pub(crate) struct Flow {
     pub(crate) kind: Kind,
 }
 
-/// What a flow sends.
+/// Traffic of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// As much as TCP lets it.

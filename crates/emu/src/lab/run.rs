@@ -187,7 +187,7 @@ fn check_programs(security: Security) -> Result<(), Stop> {
     Err(Stop::bad_input(format!("airtcp lab needs {names}\n  Debian: apt install {packages}")))
 }
 
-/// What a kernel's script and programs said.
+/// File with the output of a kernel's script and programs.
 fn said(place: usize) -> String {
     format!("{place}.out")
 }
@@ -216,7 +216,7 @@ fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> st
     Ok(kernels)
 }
 
-/// What a kernel's script says that it could not do.
+/// Error that a kernel's script reports, if there is one.
 fn error_of(work: &Work, cell: &Lab) -> Option<String> {
     cell.radios.iter().enumerate().find_map(|(place, radio)| {
         let text = work.ready(&ready(place))?;
@@ -318,7 +318,8 @@ pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
         let _ = write_whole(&Path::new(SHARED).join(ready(place)), &format!("error {why}"));
     }
     loop {
-        // What programs leave behind is taken away; without any there is nothing to wait for.
+        // Processes that programs leave behind are reaped; without any there is nothing to wait
+        // for.
         if waitpid(None, Some(WaitPidFlag::__WALL)).is_err() {
             std::thread::sleep(Duration::from_secs(3600));
         }

@@ -1,4 +1,5 @@
-//! What each kernel of a laboratory is to do, as a shell script: its radio, its addresses, its lines, its programs.
+//! The shell script of each kernel of a laboratory: its radio, its addresses, its lines, its
+//! programs.
 
 use std::fmt::Write as _;
 
@@ -198,8 +199,8 @@ fn access_point(text: &mut String, cell: &Cell, place: usize, program: &str) {
             must {within}ip addr add 10.2.{n}.2/24 dev eth0\nmust {within}ip route add default via 10.2.{n}.1"
         );
         if let Some(offload) = host.offload {
-            // Of a veth that may send many segments as one, the other end merges none (drivers/net/veth.c,
-            // `veth_skb_is_eligible_for_gro`).
+            // If a veth may send many segments as one, its other end merges none
+            // (drivers/net/veth.c, `veth_skb_is_eligible_for_gro`).
             let _ = writeln!(
                 text,
                 "must {program} lab-traffic no-tso v{n}\n\

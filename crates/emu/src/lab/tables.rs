@@ -1,4 +1,5 @@
-//! What a laboratory leaves: the tables of a run as far as real stacks can be asked, and what radios have sent.
+//! Results of a laboratory: the tables of a run as far as real stacks can be asked, and the frames
+//! of radios.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ table! {
 /// The longest file of a flow's end.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What each end of each flow saw.
+/// Observations of each end of each flow.
 ///
 /// # Errors
 /// A guest has written more than its programs would.

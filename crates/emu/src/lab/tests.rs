@@ -1,4 +1,4 @@
-//! What strangers say reaches a laboratory in two places: names of a scenario, and files of a guest.
+//! Text of strangers reaches a laboratory in two places: names of a scenario, and files of a guest.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -41,7 +41,7 @@ pub(crate) struct Datagram {
     pub(crate) came: Option<GuestTime>,
 }
 
-/// What one end of a flow saw.
+/// Observations of one end of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) samples: Vec<Sample>,
@@ -58,9 +58,9 @@ impl Seen {
     }
 }
 
-/// Of the rules for radio that mac80211_hwsim brings, those that allow 80 MHz from channel 36 on
-/// (`hwsim_world_regdom_custom_04`). Without them mac80211 takes no station for one of 802.11ac (net/mac80211/vht.c,
-/// `ieee80211_vht_cap_ie_to_sta_vht_cap`).
+/// Number of those radio rules of mac80211_hwsim that allow 80 MHz from channel 36 on
+/// (`hwsim_world_regdom_custom_04`). Without them mac80211 treats no station as one of 802.11ac
+/// (net/mac80211/vht.c, `ieee80211_vht_cap_ie_to_sta_vht_cap`).
 const RULES: u32 = 3;
 
 fn sleep_until(time: GuestTime) {
@@ -180,7 +180,7 @@ fn sink(at: &str, start: GuestTime, stop: GuestTime, interval: Span, out: &str) 
     loop {
         let got = stream.read(&mut buffer)?;
         if got == 0 {
-            // What was seen is still to be written.
+            // The other thread has still to write its observations.
             sleep_until(stop + Span::from_secs(1));
             return Ok(());
         }

@@ -1,8 +1,10 @@
-//! Who runs, and when: one guest at a time, and between them the network. Time goes from one instant at which something happens to the
-//! next; how long that takes on the machine changes nothing.
+//! The order of turns: one guest at a time, and between them the network. Time goes from one
+//! instant at which something happens to the next; how long that takes on the machine changes
+//! nothing.
 //!
-//! A guest may move its own time up to the next instant at which anybody else has something to do, without a message. What it sends can
-//! make that instant earlier, so it hears of it before its notice is answered.
+//! A guest may move its own time up to the next instant at which anybody else has something to do,
+//! without a message. A packet that it sends can make that instant earlier. So the guest hears of
+//! the earlier instant before its notice is answered.
 
 // A guest's silence is in the machine's time.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -24,7 +26,7 @@ use super::vhost::{HEADER, RECEIVE, Request, SEND, Todo};
 use crate::driver::{Delivered, Network, NotSent, Tap};
 use crate::payloads::Payloads;
 
-/// What day it is when guests start: 2024-01-01.
+/// Date at which guests start: 2024-01-01.
 const DAY: Span = Span::from_secs(1_704_067_200);
 /// A guest that has no request.
 const NEVER: GuestTime = GuestTime::NEVER;
@@ -45,7 +47,7 @@ pub enum Failure {
     Guest {
         /// Which host.
         host: String,
-        /// What it did.
+        /// The error that it made.
         why: String,
     },
     /// Nobody will ever do anything again.
@@ -71,7 +73,7 @@ pub const CONNECTIONS: u8 = 1;
 /// Somebody asks for a command.
 pub const COMMANDS: u8 = 2;
 
-/// What a look at the network's outside says.
+/// Result of a look at the outside of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on.
@@ -82,7 +84,7 @@ pub enum Verdict {
     Over,
 }
 
-/// What somebody outside says before time goes on.
+/// Answer of somebody outside before time goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// It may.
@@ -147,7 +149,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
         self.pacer = Some(pacer);
     }
 
-    /// Asks nobody any more, of its pace or its end. What the pacer held is gone then: a terminal is as it was.
+    /// Drops the pacer and the check for interrupts. Whatever the pacer held is released: a
+    /// terminal is as it was.
     pub fn pace_no_more(&mut self) {
         self.pacer = None;
         self.patience.interrupt_no_more();
@@ -567,7 +570,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     }
 }
 
-/// Whether a frame, with the device's header before it, holds IPv4 or IPv6.
+/// True if a frame, with the device's header before it, holds IPv4 or IPv6.
 fn is_ip(packet: &[u8]) -> bool {
     matches!(packet.get(HEADER + 12..HEADER + ETHERNET), Some([0x08, 0x00] | [0x86, 0xdd]))
 }
@@ -589,7 +592,7 @@ fn frame_of(mac: [u8; 6], kind: u16, packet: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What wakes a guest's first process, as long as Ethernet's shortest frames.
+/// The frame that wakes a guest's first process, as long as Ethernet's shortest frames.
 fn wake_frame(mac: [u8; 6], what: u8) -> Vec<u8> {
     let mut body = [0; 46];
     body[0] = what;

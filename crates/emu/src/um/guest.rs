@@ -41,28 +41,28 @@ pub struct Guest {
     pub(super) mac: [u8; 6],
     /// Its device is a radio, whose queues are the other way round.
     pub(super) has_radio: bool,
-    /// Of a radio: buffers that came back.
+    /// For a radio: number of buffers that came back.
     pub(super) completed: u32,
     /// It shall tell when it makes room.
     pub(super) is_asked: bool,
-    /// What it sent and received.
+    /// Counts of packets that it sent and received.
     pub counts: Counts,
 }
 
 /// Packets of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// That it sent into the network.
+    /// Packets that it sent into the network.
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// That it received.
+    /// Packets that it received.
     pub received: u64,
     /// Their bytes.
     pub received_bytes: u64,
-    /// That it had no room for.
+    /// Packets that it had no room for.
     pub lost: u64,
-    /// That are for nobody on the network.
+    /// Packets that are for nobody on the network.
     pub unroutable: u64,
 }
 
@@ -191,7 +191,7 @@ impl Guest {
         has_room
     }
 
-    /// Whether it has to be told of something.
+    /// True if it has to be told of something.
     pub(super) fn has_news(&self) -> Result<bool, Fault> {
         for (place, queue) in self.device.queues.iter().enumerate() {
             if self.news[place] && queue.wants_call(&self.device.memory)? {

@@ -32,7 +32,7 @@ impl GuestTime {
     pub const fn since(self, earlier: GuestTime) -> Span {
         Span::from_ns(self.0.saturating_sub(earlier.0))
     }
-    /// Of a time of the network.
+    /// Guest time at a time of the network.
     pub fn of(network: Time) -> GuestTime {
         if network.is_never() { GuestTime::NEVER } else { GuestTime::BEGIN + network.since(Time::ZERO) }
     }

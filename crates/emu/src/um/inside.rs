@@ -34,7 +34,7 @@ use crate::netlink::Netlink;
 use crate::space::ENDS;
 use crate::sys::{Before, credit_entropy, hear_frames, set_terminal_size};
 
-/// What a guest is told.
+/// Orders to a guest.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Inside {
     pub(crate) host: String,
@@ -59,12 +59,13 @@ pub(crate) fn told(host: usize) -> String {
     format!("{host}.json")
 }
 
-/// What it found when it had set up its network, or why it could not.
+/// File with the findings of a guest that has set up its network, or with the reason why it could
+/// not.
 pub(crate) fn ready(host: usize) -> String {
     format!("{host}.ready")
 }
 
-/// What a command wrote. `command`: its place, or the name of an [`Asked`].
+/// File with a command's output. `command`: its place, or the name of an [`Asked`].
 pub(crate) fn output(command: impl Display) -> String {
     format!("command{command}.out")
 }
@@ -79,7 +80,7 @@ pub(crate) fn connections(host: usize) -> String {
     format!("{host}.connections")
 }
 
-/// What a kernel knew of its TCP connections, and when.
+/// TCP connections of a kernel at an instant.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Look {
     /// Since the network began.
@@ -194,7 +195,7 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     for (command, argv, input) in commands {
         guest.start(command.to_string(), &argv, &guest.inside.folder.clone(), &input)?;
     }
-    // Who asked before there was anybody to wake.
+    // Commands may have been asked for before there was anybody to wake.
     guest.run_asked()?;
     guest.serve()
 }
@@ -211,7 +212,7 @@ struct Live {
     running: Vec<(i32, String)>,
     /// Terminals of commands.
     terminals: Vec<Terminal>,
-    /// What was asked for and has been started.
+    /// Commands that were asked for and have been started.
     asked: BTreeSet<String>,
 }
 
@@ -219,7 +220,7 @@ struct Live {
 struct Terminal {
     command: String,
     keys: File,
-    /// What the command writes goes there.
+    /// File for the output of the command.
     out: File,
     /// Typed, and not taken yet.
     typed: Vec<u8>,
@@ -357,13 +358,13 @@ impl Live {
     }
 }
 
-/// What a guest's clock shows.
+/// The time on a guest's clock.
 pub(crate) fn now() -> GuestTime {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     GuestTime::from_ns(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What is left of the time to boot.
+/// The time that is left to boot.
 pub(crate) fn until_begin() -> Duration {
     Duration::from_nanos(GuestTime::BEGIN.since(now()).as_ns())
 }

@@ -1,5 +1,6 @@
-//! What commands in guests read: a file that is whole before they start, or a terminal's keys as somebody types them. Keys go to the guest
-//! in files of the folder that all share, one for each lot, since a guest looks at a name that it has not seen before.
+//! Input of commands in guests: a file that is whole before they start, or a terminal's keys as
+//! somebody types them. Keys go to the guest in files of the shared folder, one for each lot: a
+//! guest looks up each name for the first time.
 
 use std::fs;
 use std::io::{self, Stdin};
@@ -33,7 +34,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Of the terminal that is this process's standard input.
+    /// The terminal that is this process's standard input.
     pub(crate) fn here() -> Screen {
         let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
         Screen { term, size: terminal_size(io::stdin().as_raw_fd()) }
@@ -65,7 +66,7 @@ fn names(folder: &Path, command: &str) -> Vec<String> {
     names
 }
 
-/// Whether keys wait that no guest has taken.
+/// True if keys wait that no guest has taken.
 pub(crate) fn are_waiting(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     let mut names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -87,7 +88,7 @@ pub(crate) fn take(folder: &Path, command: &str) -> Vec<Lot> {
 /// The key that ends a network whose programs answer no more: Ctrl-], as of telnet.
 pub(crate) const LEAVE: u8 = 0x1d;
 
-/// What a look at the keyboard says.
+/// Result of a look at the keyboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// Nothing, for now.
@@ -119,7 +120,7 @@ impl Keyboard {
         Ok(Keyboard { terminal, before, command, lots: 0, size })
     }
 
-    /// What to wait for.
+    /// Descriptor to wait for.
     pub(crate) fn waits_for(&self) -> BorrowedFd<'_> {
         self.terminal.as_fd()
     }

@@ -9,7 +9,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::patience::Patience;
 
-/// What a message asks for.
+/// Operation that a message asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Answers a message.
@@ -38,7 +38,7 @@ const OPS: [Op; 9] =
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// What it asks for.
+    /// The operation.
     pub op: Op,
     /// Its number, or that of the message that it answers.
     pub seq: u32,

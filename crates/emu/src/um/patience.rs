@@ -131,7 +131,7 @@ impl Patience {
         let slice = PollTimeout::try_from(SLICE.min(self.silence)).unwrap_or(PollTimeout::ZERO);
         loop {
             match poll(fds, slice) {
-                // Who was stopped and goes on comes back here, too.
+                // A process that was stopped and goes on comes back here, too.
                 Ok(0) | Err(Errno::EINTR) => self.has_lapsed(begun)?,
                 Ok(_) => return self.has_come(),
                 Err(error) => return Err(error.into()),
@@ -158,7 +158,7 @@ impl Patience {
             match step(at) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(more) if at + more >= len => break,
-                // Who sends byte after byte has as long for all of them as for none.
+                // A peer that sends byte after byte has as long for all of them as for none.
                 Ok(more) => {
                     at += more;
                     self.has_lapsed(*begun.get_or_insert_with(Instant::now))?;

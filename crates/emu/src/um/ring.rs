@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What a guest did wrong.
+/// Error of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An address is in none of its regions.
@@ -77,7 +77,7 @@ impl Memory {
         found.ok_or(Fault::Address { at, len })
     }
 
-    /// Whether these bytes are in it.
+    /// Succeeds if these bytes are in it.
     ///
     /// # Errors
     /// They are not.
@@ -185,7 +185,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether it is in use.
+    /// Switches it on or off.
     ///
     /// # Errors
     /// It has no addresses yet.
@@ -298,12 +298,12 @@ impl Queue {
         memory.write(self.used + 2, &self.given.to_le_bytes())
     }
 
-    /// Whether it is in use.
+    /// True if it is in use.
     pub fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Whether the guest shall tell when it offers buffers.
+    /// Asks the guest to tell when it offers buffers, or not to.
     ///
     /// # Errors
     /// The ring is not in memory.
@@ -311,7 +311,7 @@ impl Queue {
         memory.write(self.used, &u16::from(!asks).to_le_bytes())
     }
 
-    /// Whether the guest wants to be told that buffers came back.
+    /// True if the guest wants to be told that buffers came back.
     ///
     /// # Errors
     /// The ring is not in memory.

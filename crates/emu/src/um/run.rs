@@ -46,7 +46,7 @@ use crate::world::{Air, Attached, attach};
 const LOOK: u32 = 64;
 /// Connections of guests are written down this often.
 const LOOK_EVERY: Span = Span::from_ms(100);
-/// What a guest tells of its connections is read up to so many bytes, and a line of it.
+/// Bytes that are read of a guest's reports on its connections at most, and of one line of them.
 const MOST_CONNECTIONS: u64 = 1 << 30;
 const LONGEST_LOOK: u64 = 16 << 20;
 /// Bytes of a command's output that are shown at once.
@@ -197,7 +197,7 @@ fn tell(
     Ok(kernels)
 }
 
-/// Whether a guest says that it could not do what it was told.
+/// True if a guest says that it could not do what it was told.
 fn has_failed(work: &Work, hosts: usize) -> bool {
     let says = |place| work.ready(&inside::ready(place)).is_some_and(|said| said.starts_with("error "));
     (0..hosts).any(says)
@@ -216,7 +216,7 @@ fn not_ready(work: &Work, real: &[crate::world::Real]) -> Option<String> {
     })
 }
 
-/// What the plan's commands read, by their place. What is whole is put where guests find it.
+/// Inputs of the plan's commands, by their place. A file that is whole is put where guests find it.
 fn inputs(plan: &Plan, work: &Path) -> std::io::Result<Vec<Input>> {
     let input = |(place, command): (usize, &crate::plan::Command)| {
         if !command.reads {
@@ -235,7 +235,8 @@ fn is_terminal() -> bool {
     nix::unistd::isatty(std::io::stdin()).unwrap_or(false)
 }
 
-/// Who is outside of the network: signals, commands that somebody asks for, and whoever sits at the terminal.
+/// The outside of the network: signals, commands that somebody asks for, and whoever sits at the
+/// terminal.
 struct Outside {
     outputs: Outputs,
     signals: SignalFd,
@@ -256,7 +257,7 @@ struct Outside {
 /// The keyboard is looked at this often, whatever the network does, and other terminals' commands.
 const KEYS: Duration = Duration::from_millis(20);
 
-/// Whether a signal to end has come: its number.
+/// True if a signal to end has come; `number` is the signal.
 fn ends(signals: &SignalFd, number: &mut Option<i32>) -> bool {
     while let Ok(Some(signal)) = signals.read_signal() {
         let came = signed32(signal.ssi_signo);
@@ -291,7 +292,7 @@ impl Outside {
         ends(&self.signals, &mut self.interrupted)
     }
 
-    /// Whether somebody else has asked for a command, or typed.
+    /// True if somebody else has asked for a command, or typed.
     fn is_asked(&mut self) -> bool {
         let asked = inside::asked(self.work.path()).len();
         let is_new = asked > self.asked;
@@ -352,12 +353,12 @@ fn span(duration: Duration) -> Span {
     Span::from_ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What commands write, and how they end.
+/// Outputs of commands, and how they end.
 struct Outputs {
     work: Rc<Work>,
     /// By place: the host, and whether it is in front.
     commands: Vec<(String, bool)>,
-    /// Of a line: on a terminal that is somebody else's it does not begin at the left by itself.
+    /// End of a line. A terminal in raw mode needs the carriage return as well.
     line_end: &'static str,
     status: Vec<Option<i32>>,
     shown: Vec<u64>,
@@ -381,7 +382,7 @@ impl Outputs {
         }
     }
 
-    /// Whether the command that decides has ended, or all of them.
+    /// `Over` if the command that decides has ended, or all of them.
     fn look(&mut self) -> Verdict {
         for (place, status) in self.status.iter_mut().enumerate().filter(|(_, status)| status.is_none()) {
             let text = self.work.status(&inside::status(place));
@@ -454,7 +455,7 @@ fn connections(real: &[crate::world::Real], work: &Work) -> Vec<Table> {
     seen.finish(&names)
 }
 
-/// What is known at the end.
+/// Facts that are known at the end.
 struct Told<'a> {
     real: &'a [crate::world::Real],
     left_out: Vec<String>,

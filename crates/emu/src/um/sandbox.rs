@@ -14,7 +14,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::sys::{keep_capabilities, set_mount};
 
-/// What a guest's program needs of `/dev`.
+/// Devices of `/dev` that a guest's program needs.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Where a guest's kernel keeps its memory.
 pub(super) const MEMORY: &str = "/dev/shm";

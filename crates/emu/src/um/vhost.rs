@@ -11,9 +11,9 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use super::patience::Patience;
 use super::ring::{Fault, Memory, Queue, Region};
 
-/// Of the guest's queues: it receives from this one.
+/// Number of the guest's queue from which it receives.
 pub const RECEIVE: usize = 0;
-/// It sends to this one.
+/// Number of the queue to which it sends.
 pub const SEND: usize = 1;
 /// Before each packet: `struct virtio_net_hdr_v1`.
 pub const HEADER: usize = 12;
@@ -108,7 +108,7 @@ fn message(kind: u32, flags: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a request needs besides an answer.
+/// Further work for a request besides an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Todo {
     /// Nothing.
@@ -117,7 +117,7 @@ pub enum Todo {
     Look(usize),
 }
 
-/// What every device offers: VIRTIO_F_VERSION_1, and the protocol's own features.
+/// Features that every device offers: VIRTIO_F_VERSION_1, and the protocol's own features.
 const COMMON: u64 = 1 << 32 | 1 << 30;
 
 /// A guest's device: a network card, or a simulated radio.

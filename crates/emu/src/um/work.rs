@@ -21,7 +21,7 @@ const OPTIONS: &str = "mode=700,nr_inodes=65536";
 const STATUS: u64 = 64;
 /// Longest text about how a guest began.
 const READY: u64 = 64 << 10;
-/// Of what a guest has said, so much is looked at.
+/// Bytes of a guest's output that are looked at, at most.
 const SAID: u64 = 16 << 10;
 
 /// See the module.
@@ -64,7 +64,7 @@ impl Work {
         self.shared.read(name).ok().flatten()
     }
 
-    /// Whether there is a file.
+    /// True if there is such a file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.read(name).is_some()
     }

@@ -1,4 +1,5 @@
-//! Whose announcements count: one terminal per neighbour on the link, however many names and addresses it has.
+//! Sources of announcements that count: one terminal per neighbour on the link, however many names
+//! and addresses it has.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -24,7 +25,8 @@ pub enum Neighbour {
 }
 
 impl Neighbour {
-    /// Who sent a datagram from `from`; `link`: its address on the link, where the link has such.
+    /// The sender of a datagram from `from`; `link`: its address on the link, where the link has
+    /// such.
     pub fn new(link: Option<LinkAddress>, from: IpAddr) -> Neighbour {
         match (link, from.to_canonical()) {
             (Some(link), _) => Neighbour::Link(link),
@@ -39,7 +41,8 @@ impl Neighbour {
     }
 }
 
-/// Whose announcements count: one terminal per neighbour, and none in the name of another's.
+/// Sources of announcements that count: one terminal per neighbour, and none in the name of
+/// another's.
 ///
 /// Announcements are not authenticated. This bounds what one host can claim.
 #[derive(Debug, Default)]
@@ -90,7 +93,7 @@ pub struct Heard {
 const HEARD_BYTES: usize = 8 + 8 + 16 + 8 + 32;
 
 impl Heard {
-    /// Of the bytes that the kernel's side writes.
+    /// Reads the bytes that the kernel's side writes.
     pub fn read(bytes: &[u8]) -> Option<Heard> {
         let bytes = bytes.get(..HEARD_BYTES)?;
         let words = crate::words::words(&bytes[..16]);

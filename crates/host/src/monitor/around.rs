@@ -1,5 +1,5 @@
-//! What is around the kernel's TCP: the queues of interfaces, and stations of Wi-Fi where the kernel has nl80211. Both are asked ten times
-//! a second, which takes no rights.
+//! The surroundings of the kernel's TCP: the queues of interfaces, and stations of Wi-Fi where the
+//! kernel has nl80211. Both are asked ten times a second, which takes no rights.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -59,7 +59,7 @@ struct Queue {
     overlimits: u32,
     /// See `dropped`.
     requeued: u32,
-    /// What active queue management tells.
+    /// Figures that active queue management tells.
     aqm: Aqm,
 }
 
@@ -77,7 +77,8 @@ struct Aqm {
 }
 
 impl Aqm {
-    /// Of the statistics that a discipline has beside those of all: the structures `tc_*_xstats` of `include/uapi/linux/pkt_sched.h`, 6.12.
+    /// Reads the statistics that a discipline has beside those of all: the structures `tc_*_xstats`
+    /// of `include/uapi/linux/pkt_sched.h`, 6.12.
     fn read(kind: &str, app: &[u8]) -> Aqm {
         let word = |n: usize| u32_at(app, 4 * n);
         match kind {
@@ -103,7 +104,7 @@ impl Aqm {
 }
 
 impl Queue {
-    /// Of a message: what is behind its header.
+    /// Reads a message: the bytes behind its header.
     fn read(body: &[u8]) -> Option<Queue> {
         let word = |at| u32_at(body, at);
         let attributes = body.get(20..)?;
@@ -181,7 +182,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// In an existing folder. What the kernel does not tell gets no rows.
+    /// Begins the tables in an existing folder. Figures that the kernel does not tell get no rows.
     pub fn new(folder: &Path, interface: u32, start: Time) -> io::Result<Around> {
         let open = |name: &str, head: &str| -> io::Result<BufWriter<File>> {
             let mut file = BufWriter::new(File::create_new(folder.join(name))?);

@@ -1,10 +1,12 @@
 //! Which news of the kernel are another path, and when they take effect. No socket, no clock.
 //!
-//! Who may send router advertisements on a link makes a host's addresses and routes come, go and be renewed as often as it likes. So only four
-//! things count: a carrier that returns, another access point, another next hop of the default route, and an address that has gone while a
-//! connection has it as its source. What is as it was before counts for nothing, however often it was told.
+//! A sender of router advertisements makes addresses and routes of the hosts on its link come, go
+//! and be renewed as often as it likes. So only four things count: a carrier that returns, another
+//! access point, another next hop of the default route, and the loss of a connection's source
+//! address. A message that repeats the known state counts for nothing, however often it comes.
 //!
-//! Effects on an interface are at least [`EFFECT_EVERY`] apart. What comes in between waits, and is compared with the state of that time.
+//! Effects on an interface are at least [`EFFECT_EVERY`] apart. News in between waits, and is
+//! compared with the state of that time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -30,7 +32,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Of an address; one of IPv4 that IPv6 maps is one of IPv4.
+    /// Version of an address; an IPv4 address that is mapped into IPv6 is one of IPv4.
     pub fn of(address: IpAddr) -> Family {
         if address.to_canonical().is_ipv4() { Family::V4 } else { Family::V6 }
     }
@@ -52,7 +54,7 @@ pub enum Whose {
 pub struct Change {
     /// Its number.
     pub interface: u32,
-    /// Of which connections.
+    /// The connections that it concerns.
     pub whose: Whose,
 }
 
@@ -96,7 +98,7 @@ impl Interface {
     }
 }
 
-/// What was told of all interfaces.
+/// State of all interfaces as it was told.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     interfaces: BTreeMap<u32, Interface>,
@@ -171,7 +173,8 @@ impl Changes {
         self.interfaces.keys().copied().collect()
     }
 
-    /// Changes that take effect at `now`. `uses`: some connection is concerned. What concerns none is no change.
+    /// Changes that take effect at `now`. `uses`: some connection is concerned. A change that
+    /// concerns none is left out.
     pub fn due(&mut self, now: Time, mut uses: impl FnMut(Change) -> bool) -> Vec<Change> {
         let mut all = Vec::new();
         for (&interface, one) in &mut self.interfaces {
@@ -255,7 +258,7 @@ mod tests {
             c.carrier(at(ms), A, true, Some(1));
             assert_eq!(c.due(at(ms + 100), |_| true), []);
         }
-        // Of a prefix that ends, and of a router that says it is none and takes it back.
+        // News of a prefix that ends, and of a router that says it is none and takes it back.
         c.address(at(6000), A, ip("2001:db8::2"), false);
         c.default_route(at(6000), A, Family::V6, None);
         c.default_route(at(6100), A, Family::V6, hop(1));

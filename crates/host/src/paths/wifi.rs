@@ -34,7 +34,8 @@ const RATES: [u16; 2] = [8, 14]; // of what is sent, of what is received
 const RATE: u16 = 5; // in 100 kbit/s
 const SHORT_RATE: u16 = 1; // the same in 16 bits
 
-// Of a station: `enum nl80211_sta_info`, `nl80211_tid_stats` and `nl80211_txq_stats` of `include/uapi/linux/nl80211.h`, Linux 6.12.
+// Attributes of a station: `enum nl80211_sta_info`, `nl80211_tid_stats` and `nl80211_txq_stats` of
+// `include/uapi/linux/nl80211.h`, Linux 6.12.
 const SIGNAL: u16 = 7;
 const SENT_PACKETS: u16 = 10;
 const RETRIES: u16 = 11;
@@ -103,7 +104,7 @@ fn family(name: &str, group: &str) -> io::Result<Option<Family>> {
     Ok(messages(&buffer[..n]).find_map(|(kind, body)| if kind == CONTROL { family_of(body, group) } else { None }))
 }
 
-/// What a message says: the interface, and its access point from now on; `None`: it has none.
+/// Reads a message: the interface, and its access point from now on; `None`: it has none.
 fn news(body: &[u8]) -> Option<(u32, Option<Bssid>)> {
     let (command, attributes) = (*body.first()?, body.get(4..)?);
     let interface = u32_at(attribute(attributes, INTERFACE)?, 0)?;
@@ -123,7 +124,7 @@ fn bssid(attributes: &[u8]) -> Option<Bssid> {
     attribute(attributes, ADDRESS)?.try_into().ok()
 }
 
-/// What the kernel tells of an access point.
+/// Facts that the kernel tells of an access point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessPoint {
     /// Address of its radio.
@@ -138,7 +139,8 @@ fn access_point(body: &[u8]) -> Option<AccessPoint> {
     Some(AccessPoint { bssid: station.address, kbps })
 }
 
-/// What the kernel tells of a station: of an access point its stations, of a station its access point. `None`: the driver does not tell.
+/// Facts that the kernel tells of the far end of a link: a station of this access point, or the
+/// access point of this station. `None`: the driver does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Station {
     /// Address of its radio.
@@ -157,7 +159,7 @@ pub struct Station {
     pub failed: Option<u32>,
     /// Strength of the last frame from it, dBm.
     pub signal_dbm: Option<i8>,
-    /// What mac80211 holds for it.
+    /// Packets that mac80211 holds for it.
     pub queue: Option<StationQueue>,
 }
 
@@ -229,7 +231,7 @@ pub struct Wifi {
 }
 
 impl Wifi {
-    /// Of this namespace; `None`: the kernel has no nl80211.
+    /// Watches this namespace; `None`: the kernel has no nl80211.
     pub fn new() -> io::Result<Option<Wifi>> {
         let Some(family) = family("nl80211", "mlme")? else { return Ok(None) };
         let socket = sys::netlink(libc::NETLINK_GENERIC, 0)?;

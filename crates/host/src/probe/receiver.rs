@@ -1,7 +1,8 @@
 //! The end of the buffer probe behind the access point: serves several senders at a time, each within bounds of size and time.
 //!
-//! What a stranger can do: hold one of [`MOST_SESSIONS`] places from each of its networks, until he is silent and somebody else wants it,
-//! or for [`MOST_TIME`]. `--from` names who may come at all. No datagram is ever answered.
+//! A stranger can hold one of [`MOST_SESSIONS`] places from each of its networks. It loses the
+//! place after [`MOST_TIME`], or when it is silent and somebody else wants the place. `--from`
+//! names who may come at all. No datagram is ever answered.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -39,7 +40,7 @@ fn wrong(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.to_owned())
 }
 
-/// What a greeting has asked for.
+/// Request of a greeting.
 #[derive(Debug)]
 struct Asked {
     session: u64,
@@ -52,10 +53,10 @@ struct Asked {
 struct Session {
     control: TcpStream,
     peer: SocketAddr,
-    /// What came of a line.
+    /// Bytes of a line that is not complete.
     line: Vec<u8>,
     asked: Option<Asked>,
-    /// What is to be written.
+    /// Bytes that are to be written.
     out: Vec<u8>,
     begun: Time,
     /// When it was heard last, or a log was begun.
@@ -163,7 +164,7 @@ impl Session {
 /// Who may come, and how long it goes on.
 #[derive(Debug, Clone, Default)]
 pub struct Order {
-    /// Of TCP and UDP.
+    /// Port of TCP and UDP.
     pub port: u16,
     /// Ends when one sender has all its logs.
     pub once: bool,

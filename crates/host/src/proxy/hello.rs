@@ -6,7 +6,7 @@ pub const MOST_BYTES: usize = 16 * 1024;
 /// Most records that a first message is spread over. Each is looked at again with each byte that comes.
 const MOST_RECORDS: usize = 256;
 
-/// What the first bytes of a connection say.
+/// Content of the first bytes of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hello {
     /// More bytes may tell.
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         Some(self.take(n)?.iter().fold(0, |all, &byte| all << 8 | usize::from(byte)))
     }
 
-    /// What follows a length of `n` bytes.
+    /// The bytes that follow a length of `n` bytes.
     fn vector(&mut self, n: usize) -> Option<Reader<'a>> {
         let bytes = self.number(n)?;
         self.take(bytes).map(Reader)

@@ -48,7 +48,7 @@ pub struct Rule {
     pub sni: Option<String>,
     /// Payload rate of each connection; `None`: it passes through on the host's own congestion control.
     pub target: Option<DataRate>,
-    /// Of which of the two connections.
+    /// The one of the two connections that has the target, or both.
     pub toward: Toward,
 }
 
@@ -82,7 +82,8 @@ pub(crate) fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> boo
     address.is_ipv4() == network.is_ipv4() && (length == 0 || apart >> (128 - u32::from(length)) == 0)
 }
 
-/// Who counts as one client: an address of IPv4, or of IPv6 its network of 64 bits, since a host has all addresses of that.
+/// Address that stands for a client: all of an IPv4 address, or the network of 64 bits of an IPv6
+/// address, since a host has all addresses of that.
 pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => std::net::Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),

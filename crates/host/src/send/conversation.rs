@@ -1,7 +1,8 @@
 //! One connection of the core's sender with a real receiver, packet by packet as bytes of IPv4. It does no I/O and reads no clock.
 //!
-//! The sender counts from 0 and believes that its peer does; here both have initial numbers. What the peer's SYN-ACK refuses (SACK,
-//! timestamps, scaled windows) or bounds (the segment) is settled before the sender sees it. Data of the peer are acknowledged and dropped.
+//! The sender counts from 0 and believes that its peer does; here both have initial numbers.
+//! Options that the peer's SYN-ACK refuses (SACK, timestamps, scaled windows) or bounds (the
+//! segment) are settled before the sender sees it. Data of the peer are acknowledged and dropped.
 
 use std::fs::File;
 use std::io;
@@ -53,12 +54,12 @@ pub enum End {
     Unreadable(String),
 }
 
-/// What the peer has said.
+/// State of the peer, as it has told it.
 #[derive(Debug)]
 struct Peer {
     /// Its initial number.
     initial: u32,
-    /// What is expected next, from there.
+    /// Offset from there of the byte that is expected next.
     expected: u32,
     /// Its FIN has come, in order.
     has_closed: bool,
@@ -71,7 +72,7 @@ struct Peer {
 pub struct Repeat {
     /// When.
     pub at: Time,
-    /// What the sender knew.
+    /// The sender's knowledge at that time.
     pub what: Retransmission,
 }
 
@@ -144,7 +145,8 @@ impl<S: Source> Conversation<S> {
         self.drain(now);
     }
 
-    /// A packet came. What is not of this connection, damaged or out of place is passed over.
+    /// A packet came. A packet that is damaged, out of place or of another connection is passed
+    /// over.
     pub fn on_packet(&mut self, now: Time, bytes: &[u8]) {
         let Ok(ip) = Ipv4Slice::from_slice(bytes) else { return };
         let payload = ip.payload();
@@ -186,7 +188,7 @@ impl<S: Source> Conversation<S> {
             && [*a, *b] == self.ends.src_port.to_be_bytes()
             && [*c, *d] == self.ends.dst_port.to_be_bytes();
         let number = n.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte)).wrapping_sub(self.initial);
-        // Of something that is under way (RFC 5927 section 4.1).
+        // The number must be in flight (RFC 5927 section 4.1).
         let (una, nxt) = self.sender.outstanding();
         let offset = Seq32(number).to_offset(una);
         if !is_ours || !(self.peer.is_none() || (una..nxt).contains(&offset)) {
@@ -336,7 +338,7 @@ impl<S: Source> Conversation<S> {
         p
     }
 
-    /// What the sender wants done.
+    /// Handles the notices and the packets of the sender.
     fn drain(&mut self, now: Time) {
         for notice in std::mem::take(&mut self.out.notices) {
             match notice {
@@ -399,7 +401,7 @@ impl<S: Source> Conversation<S> {
         }
     }
 
-    /// What is to be sent now, in this order.
+    /// Packets that are to be sent now, in this order.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.leaving)
     }
@@ -424,7 +426,7 @@ impl<S: Source> Conversation<S> {
         self.sender.stats()
     }
 
-    /// What the ends agreed on.
+    /// Options that the ends agreed on.
     pub fn config(&self) -> &TcpConfig {
         &self.config
     }

@@ -26,15 +26,15 @@ pub struct Place {
     pub device: String,
     /// The kernel's address.
     pub kernel: Ipv4Addr,
-    /// That of airtcp's TCP.
+    /// Address of airtcp's TCP.
     pub own: Ipv4Addr,
 }
 
-/// What is the case without anything said: a network for private use.
+/// Network that is used by default: one for private use.
 pub const NETWORK: &str = "10.97.116.0/30";
 
 impl Place {
-    /// Of a name and of a network of four addresses, as `10.97.116.0/30`.
+    /// Reads a name and a network of four addresses, as `10.97.116.0/30`.
     pub fn new(device: &str, network: &str) -> Result<Place, String> {
         let is_name =
             (1..=15).contains(&device.len()) && device.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -50,7 +50,7 @@ impl Place {
         Ok(Place { device: device.to_owned(), kernel: at(1), own: at(2) })
     }
 
-    /// What a person types who brings its packets on in another way.
+    /// Commands for a person who brings its packets on in another way.
     fn lines(&self, onward: &str) -> String {
         [&self.device, onward].map(|name| Setting::Forwarding(name.to_owned()).line(1)).join("; ")
     }

@@ -197,7 +197,8 @@ pub fn set_mark(fd: RawFd, mark: u32) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_MARK, libc::c_int::from_ne_bytes(mark.to_ne_bytes()))
 }
 
-/// What a relay wants of a connection: no waiting for full segments, and an end within two minutes for peers that are gone.
+/// Socket options that a relay wants: no waiting for full segments, and an end within two minutes
+/// for peers that are gone.
 pub fn prepare_relay(fd: RawFd) -> io::Result<()> {
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     for (option, value) in [(libc::TCP_KEEPIDLE, 60), (libc::TCP_KEEPINTVL, 15), (libc::TCP_KEEPCNT, 4)] {
@@ -228,7 +229,7 @@ pub fn end_sending(fd: RawFd) -> io::Result<()> {
     checked(unsafe { libc::shutdown(fd, libc::SHUT_WR) }).map(drop)
 }
 
-/// What a call that does not wait has done.
+/// Result of a call that does not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
     /// So many bytes.
@@ -307,7 +308,7 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Of no sockets yet.
+    /// Begins without sockets.
     pub fn new() -> io::Result<Poll> {
         // SAFETY: no pointers.
         let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;

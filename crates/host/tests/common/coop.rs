@@ -13,10 +13,10 @@ use airtcp_host::sys::{monotonic, tcp_info};
 
 use super::{Bed, Upload};
 
-/// What it may use is half of the line, by the least round trip.
+/// Options of a daemon that may use half of the line, by the least round trip.
 pub const HALF: [&str; 6] = ["--bw-max", "10Mbit/s", "--set", "rtt_in_cap=\"min\"", "--set", "correct_at=3.0"];
 
-/// What it has said so far.
+/// Lines that it has said so far.
 pub type Said = Arc<Mutex<Vec<String>>>;
 
 /// Starts it.

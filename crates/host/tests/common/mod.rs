@@ -107,7 +107,7 @@ pub struct Line {
     pub bits_per_second: u64,
     pub rtt: Duration,
     pub packets: usize,
-    /// Of 1000 packets from a to b, so many are lost at random.
+    /// Number of packets in 1000 from a to b that are lost at random.
     pub loss_per_mille: u64,
 }
 

@@ -30,7 +30,7 @@ pub struct Count {
 }
 
 impl Ledger {
-    /// That of another part of the same world.
+    /// Adds the counts of another part of the same world.
     pub(crate) fn join(&mut self, other: &Ledger) {
         let add = |to: &mut Count, from: Count| to.add_all(from.packets, from.bytes);
         add(&mut self.sent, other.sent);

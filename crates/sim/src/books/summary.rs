@@ -1,9 +1,9 @@
 //! The figures of a run at a glance: per group of flows, per flow of small groups, per link that is
 //! not one of many.
 //!
-//! Contents depend on scenario and seed only. What does not exist is `None` (JSON `null`); every
-//! number is finite. A figure without a comment is what the column of its name is, which states
-//! unit and meaning: see [`crate::books::record`].
+//! Contents depend on scenario and seed only. A figure that does not exist is `None` (JSON `null`);
+//! every number is finite. A figure without a comment is what the column of its name is, which
+//! states unit and meaning: see [`crate::books::record`].
 
 #![allow(missing_docs)] // said there, once
 

@@ -35,8 +35,8 @@ pub(super) struct Monitor {
     /// By radio.
     is_access_point: Vec<bool>,
     has_qos: Vec<bool>,
-    /// What data frames carry, by sender, receiver, access category and sequence number: a copy sent after one has arrived
-    /// no longer knows.
+    /// Packets in data frames, by sender, receiver, access category and sequence number. A copy
+    /// that is sent after one has arrived does not name its packet.
     sent: BTreeMap<(RadioId, RadioId, Ac, u16), Packet>,
 }
 
@@ -194,7 +194,7 @@ impl Monitor {
     pub(crate) fn write_frame(&self, frame: &FrameRecord, write_packet: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         let start = out.len();
         let from = self.address(frame.from);
-        // Who sends data to itself sends it to all its stations.
+        // A radio that sends data to itself sends it to all its stations.
         let is_group = frame.kind == FrameKind::Data && frame.to == frame.from;
         let to = if is_group { [0xff; 6] } else { self.address(frame.to) };
         let tid = tid(frame.ac);

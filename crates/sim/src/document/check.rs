@@ -40,7 +40,7 @@ impl<'s> Form<'s> {
             _ => Vec::new(),
         }
     }
-    /// Of a table that is one of several: the key that tells which, and its value here.
+    /// For a table that is one of several: the key that tells which, and its value here.
     fn tag(&self) -> Option<(&'s str, &'s str)> {
         let properties = self.schema["properties"].as_object()?;
         properties.iter().find_map(|(key, s)| Some((key.as_str(), s["const"].as_str()?)))
@@ -339,7 +339,7 @@ impl<'a> Checker<'a> {
         let properties = form.schema["properties"].as_object()?;
         let has = |schema| forms(self.root, schema).iter().any(|f| !f.schema["properties"][key].is_null());
         let outer = properties.iter().filter(|(_, schema)| has(schema)).map(|(outer, _)| outer);
-        // Of `tcp` and `receiver` the first is the usual one, and the shorter.
+        // The shortest name wins: `tcp`, the usual table, comes before `receiver`.
         outer.min_by_key(|outer| outer.len()).map(|outer| format!("{outer}.{key}"))
     }
 
@@ -349,7 +349,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether a text follows a schema's pattern, if it has one.
+/// True if a text follows a schema's pattern, or the schema has none.
 fn follows(schema: &Json, text: &str) -> bool {
     let pattern = schema["pattern"].as_str().map(Regex::new);
     pattern.is_none_or(|regex| regex.is_ok_and(|regex| regex.is_match(text)))

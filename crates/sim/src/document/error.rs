@@ -1,4 +1,5 @@
-//! What is wrong with a document: file and line (or the `--set` argument), key, value, and what would be accepted.
+//! Errors of a document: file and line (or the `--set` argument), key, value, and what would be
+//! accepted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -97,8 +98,9 @@ impl std::error::Error for Faults {}
 /// Former names of keys that mean something else in the same file.
 const RENAMED: [(&str, &str); 2] = [("capture", "capture_effect"), ("reorder", "reorder_buffer")];
 
-/// The one of `known` that `found` was probably meant to be: its present name, or equal but for case and `-` or `_`, or at most a third of its
-/// letters away. Of several as near, the one that begins alike.
+/// The one of `known` that `found` was probably meant to be: its present name, or equal but for
+/// case and `-` or `_`, or at most a third of its letters away. Among several as near, the one that
+/// begins alike.
 pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace('-', "_");
     let known: Vec<&str> = known.into_iter().collect();

@@ -131,7 +131,7 @@ impl Document {
         Origin::Override(self.arguments.len() - 1)
     }
 
-    /// Whether it is empty.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         matches!(&self.tree.value, Value::Table(table) if table.is_empty())
     }

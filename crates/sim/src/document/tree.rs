@@ -26,13 +26,13 @@ pub enum Origin {
 /// A value and where it stands.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    /// What stands there.
+    /// The value.
     pub value: Value,
     /// Where it stands.
     pub origin: Origin,
 }
 
-/// What stands there.
+/// A value of a document.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// Text.
@@ -168,7 +168,7 @@ impl Tree {
         let converted = match value.get_ref() {
             DeValue::String(s) => Value::String(s.to_string()),
             DeValue::Integer(i) => {
-                // What does not fit is far outside every range; saturating keeps it there.
+                // A number that does not fit is far outside every range; saturating keeps it there.
                 let parsed = i128::from_str_radix(i.as_str(), i.radix());
                 Value::Integer(parsed.unwrap_or(if i.as_str().starts_with('-') { i128::MIN } else { i128::MAX }))
             }
@@ -330,8 +330,8 @@ impl Tree {
         Some(shown)
     }
 
-    /// The origin of what stands at `path` and, if it is written at all, itself. Of something that is not written, the
-    /// origin of what would hold it.
+    /// The origin of the value at `path`, and the value itself if it is written. If it is not
+    /// written, the origin of the table or list that would hold it.
     pub fn locate(&self, path: &Path) -> (Origin, Option<&Tree>) {
         let mut here = self;
         let mut origin = self.origin;

@@ -17,11 +17,11 @@
 //! Two structures side by side, and the earlier of their heads is next. **FIFOs** are queues of
 //! packets known to arrive in the order in which they are sent: those on one link, or those on idle
 //! links of the same rate and delay. Appending and taking out cost a few instructions and touch
-//! memory in sequence. What would arrive out of a FIFO's order, and what has no FIFO, goes to the
-//! **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the
-//! arrival time, so packets with the same delay land next to each other; a bucket is sorted when
-//! its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket follows the
-//! density of arrivals: it changes how fast this runs and never what comes out.
+//! memory in sequence. Packets that would arrive out of a FIFO's order, and those without a FIFO,
+//! go to the **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the
+//! bucket of the arrival time, so packets with the same delay land next to each other; a bucket is
+//! sorted when its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket
+//! follows the density of arrivals: it changes how fast this runs and never what comes out.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,10 +1,10 @@
 //! Links: transmission at the line's rate, then propagation; a queue in front.
 //!
-//! A drop-tail FIFO needs no events of its own: when a packet arrives it is already known when the
-//! line will be free for it, so its arrival at the far end can be scheduled at once
-//! ([`Line::accept`]). What waits is remembered as start times, so that occupancy, drops and
-//! averages are exact at any instant. Every other discipline, and every link that is captured, goes
-//! through its [`airtcp_core::queue::Aqm`] packet by packet ([`Queued`]).
+//! A drop-tail FIFO needs no events of its own. When a packet arrives it is known when the line
+//! will be free for it. So its arrival at the far end can be scheduled at once ([`Line::accept`]).
+//! Packets that wait are remembered by their start times, so that occupancy, drops and averages are
+//! exact at any instant. Every other discipline, and every link that is captured, goes through its
+//! [`airtcp_core::queue::Aqm`] packet by packet ([`Queued`]).
 //!
 //! **Ties.** When a packet comes to a full queue in the very nanosecond in which another leaves it,
 //! a coin decides which is first ([`Links::departs_first`]). In a network of round numbers such

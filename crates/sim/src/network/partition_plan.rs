@@ -228,10 +228,10 @@ fn spread(elements: &mut Elements, parts: u64) -> Option<Vec<u16>> {
 /// The longest lookahead that least delays between parts allow, and how far each part is behind.
 /// `None`: there is no lookahead at all.
 ///
-/// In a step a part goes on from some time to a lookahead later. What it sends then reaches another
-/// part a delay after the begin of its step at the earliest, and that must not be before the end of
-/// the other's step. With `lead` for how far parts are ahead: `lookahead <= delay + lead(from) -
-/// lead(to)`.
+/// In a step a part goes on from some time to a lookahead later. A packet that it sends in the step
+/// reaches another part a delay after the step's begin at the earliest. That must not be before the
+/// end of the other's step. With `lead` for how far parts are ahead: `lookahead <= delay +
+/// lead(from) - lead(to)`.
 fn longest_lookahead(delays: &[Vec<Option<Span>>]) -> Option<(Span, Vec<Span>)> {
     let longest = delays.iter().flatten().flatten().copied().max().unwrap_or(Span::from_secs(1));
     let ns = Span::from_ns(1);

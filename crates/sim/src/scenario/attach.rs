@@ -1,6 +1,6 @@
 //! Hosts of real programs, besides those that a scenario file names.
 
-/// What a driver in real time adds to a scenario.
+/// Additions of a driver in real time to a scenario.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attach<'a> {
     /// Hosts with real programs: `laptop`, one member of a group as `left[3]`, or a group's name for all its members. The file may

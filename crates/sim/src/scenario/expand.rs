@@ -108,7 +108,7 @@ struct Group<'a> {
     count: Option<u32>,
 }
 
-/// What a `from` or `to` names.
+/// The nodes that a `from` or `to` names.
 #[derive(Clone, Copy)]
 struct Members {
     group: usize,
@@ -133,10 +133,10 @@ struct Expander<'a> {
     nodes: Vec<NodeSpec>,
     links: Vec<LinkSpec>,
     link_by_ends: BTreeMap<(NodeId, NodeId), LinkId>,
-    /// Of each `links` entry its directions.
+    /// Directions of each `links` entry.
     entry_links: Vec<Range<u32>>,
     channels: Vec<ChannelSpec>,
-    /// Of each `wlans` entry its channel, and its directions.
+    /// Channel and directions of each `wlans` entry.
     wlans: Vec<(ChannelId, Range<u32>)>,
     walks: roam::Walks,
     /// Hosts that roam, with their entry.
@@ -375,10 +375,11 @@ impl<'a> Expander<'a> {
         name
     }
 
-    /// Of each host: what its entry says, or what its profile has for its interface.
+    /// Sets the receive offload of each host: from its entry, or from its profile for its
+    /// interface.
     fn receive_offload(&mut self) {
         let off = ReceiveOffloadConfig::Off(OffConfig {});
-        // Of stations: as the drivers of their radios do.
+        // Receive offload of stations by the drivers of their radios.
         let mut of_driver: Vec<Option<ReceiveOffloadConfig>> = vec![None; self.nodes.len()];
         for channel in &self.channels {
             for pair in &channel.pairs {

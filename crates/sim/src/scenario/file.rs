@@ -33,7 +33,7 @@ pub struct ScenarioFile {
     /// Name of the scenario, used in titles and folder names. Default: the file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the scenario shows, in a sentence or two.
+    /// Purpose of the scenario, in a sentence or two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Seed of everything random. The same file and seed give the same results to the bit.
@@ -94,9 +94,11 @@ pub struct Node {
     /// profile has it, for the air if it is a station of a WLAN and for a line otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_offload: Option<ReceiveOffloadConfig>,
-    /// Time that its processor needs for each packet it sends or receives, of any size: before the first queue, and before receive offload.
-    /// One processor does all of them one after the other, in the order of coming. What waits for it has no limit. Senders then count as
-    /// sent what the host's first queue drops. Real programs and cooperative daemons take no time. At most 1 s. Hosts only. Default: none.
+    /// Time that its processor needs for each packet it sends or receives, of any size: before the
+    /// first queue, and before receive offload. One processor does all of them one after the other,
+    /// in the order of coming. Any number of packets may wait for it. Senders then count packets as
+    /// sent that the host's first queue drops. Real programs and cooperative daemons take no time.
+    /// At most 1 s. Hosts only. Default: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub packet_time: Span,
     /// Real programs run on it when the scenario runs in real time. Flows between two such hosts are left to them. In
@@ -207,8 +209,8 @@ pub struct Reverse {
     pub cost: Option<u32>,
 }
 
-/// Reordering on a line: each packet that is not lost is held back with `probability` after its transmission, and
-/// arrives `delay` late. Whether another overtakes it depends on what follows within that time.
+/// Reordering on a line: each packet that is not lost is held back with `probability` after its
+/// transmission, and arrives `delay` late. Packets that follow within that time may overtake it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {

@@ -1,9 +1,10 @@
 //! Scenario files: TOML (or JSON) in, a fully determined [`RunSpec`] out.
 //!
-//! [`Scenario::parse`] reads the text, applies overrides, and holds every key, type, name and range against the schema;
-//! [`Scenario::to_spec`] checks what only the whole can tell (references, sums, times that must fit each other) and
-//! expands groups into members. Both report everything they find at once, each fault with its file, line, key and value.
-//! What a file means does not depend on the machine that reads it.
+//! [`Scenario::parse`] reads the text, applies overrides, and holds every key, type, name and range
+//! against the schema; [`Scenario::to_spec`] checks what only the whole can tell (references, sums,
+//! times that must fit each other) and expands groups into members. Both report everything they
+//! find at once, each fault with its file, line, key and value. The meaning of a file does not
+//! depend on the machine that reads it.
 
 mod attach;
 mod buffer;
@@ -72,7 +73,7 @@ impl Scenario {
         check::check(schema, source.tree(), &mut |path, message| errors.push(source.fault(path, message)));
         ScenarioErrors::check(errors)?;
 
-        // What the schema cannot say about a policy's parameters its own type says here.
+        // The type of a policy's parameters checks here what the schema cannot say about them.
         let file = serde_path_to_error::deserialize(source.tree().to_json()).map_err(|error| {
             use serde_path_to_error::Segment;
             let mut path = Path::default();
@@ -94,7 +95,7 @@ impl Scenario {
         self.file.name.as_deref().or_else(stem).unwrap_or("scenario")
     }
 
-    /// What was written, overrides applied.
+    /// The file as written, overrides applied.
     pub fn file(&self) -> &ScenarioFile {
         &self.file
     }

@@ -288,7 +288,7 @@ const OVERRIDE_FAULTS: &[&[&str]] = &[
     &["links.left-r1.buffer.rtt=5ms"],
 ];
 
-/// What the registries list today is not the point: a new policy must not change these texts.
+/// Replaces the lists of the registries: a new policy must not change these texts.
 fn without_registries(mut text: String) -> String {
     let options = &schema()["$defs"]["TcpOptions"]["properties"];
     let options: Vec<&str> = options.as_object().unwrap().keys().map(String::as_str).collect();

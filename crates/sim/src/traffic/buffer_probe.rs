@@ -137,7 +137,7 @@ impl Ends for Probing {
     fn counters(&self) -> Counters {
         self.trains.counters()
     }
-    /// Of the trains whose time is over, up to the start of the next.
+    /// Reports the trains whose time is over, up to the start of the next.
     fn report(&self, period: &Period, report: &mut Report) {
         self.trains.report(period, report);
         let trains = self.trains.datagrams.chunks_exact(self.config.count as usize);

@@ -32,7 +32,7 @@ use crate::books::record::{millis, ratio};
 pub struct Call {
     /// The rate adapts to the path by NADA. Off: it is `rate_max` throughout.
     pub adaptive: bool,
-    /// Lowest rate, at which an adaptive call begins. Of packets at the IP layer.
+    /// Lowest rate, at which an adaptive call begins. It counts packets at the IP layer.
     pub rate_min: DataRate,
     /// Highest rate.
     pub rate_max: DataRate,
@@ -262,7 +262,8 @@ impl Ends for Calling {
         let bytes: u64 = counted.iter().map(|sent| u64::from(sent.bytes)).sum();
         let until = self.stop.min(period.now);
         let began = counted.first().map_or(until, |sent| sent.at);
-        // What is on its way at the end has no fate yet: it counts as the others do, by what has arrived.
+        // The fate of datagrams after the last one that has arrived is not known: they do not count
+        // as lost.
         let settled = counted.iter().rposition(|sent| sent.received.is_some()).map_or(0, |last| last + 1);
         let mut delays: Vec<f64> =
             counted.iter().filter_map(|sent| Some(millis(sent.received?.since(sent.at)))).collect();
@@ -279,7 +280,7 @@ impl Ends for Calling {
     }
 }
 
-/// Of sorted values, between neighbours in a straight line; NaN of none.
+/// Percentile of sorted values, between neighbours in a straight line; NaN of none.
 fn percentile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = part * last as f64;

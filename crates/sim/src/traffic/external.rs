@@ -6,7 +6,7 @@ use airtcp_core::units::Span;
 use super::{Counters, Period, Report};
 use crate::books::record::ratio;
 
-/// What came in, and what arrived.
+/// Packets that came in, and those that arrived.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct External {
     sent: u64,

@@ -1,14 +1,18 @@
-//! What the first queue of a host tells the sender above it of packets that it drops. Linux 6.12, net/sched: `sch_fifo.c`, `sch_codel.c`
-//! and `sch_pie.c` return NET_XMIT_DROP for a packet that does not get in. So does `sch_red.c` when its queue is full; when it drops early
-//! it returns NET_XMIT_CN. `sch_fq_codel.c` drops from the fattest flow, and says NET_XMIT_CN if that is the one whose packet came.
-//! What CoDel and FQ-CoDel drop later, as packets leave, nobody is told. mac80211's queues say nothing. There an skb of several segments
-//! comes to the queue as one. Here each segment does, so that PIE may drop one and take those behind it: it is then repaired as any loss.
+//! Notices of a host's first queue to the sender above it, about packets that it drops. Linux 6.12,
+//! net/sched: `sch_fifo.c`, `sch_codel.c` and `sch_pie.c` return NET_XMIT_DROP for a packet that
+//! does not get in. So does `sch_red.c` when its queue is full; when it drops early it returns
+//! NET_XMIT_CN. `sch_fq_codel.c` drops from the fattest flow, and says NET_XMIT_CN if that is the
+//! one whose packet came. Packets that CoDel and FQ-CoDel drop later, as packets leave, are
+//! reported to nobody. mac80211's queues say nothing. There an skb of several segments comes to the
+//! queue as one. Here each segment does, so that PIE may drop one and take those behind it: it is
+//! then repaired as any loss.
 
 use airtcp_core::queue::{DropReason, QueueConfig};
 
 use crate::spec::LinkId;
 
-/// What a sender hears (`__tcp_transmit_skb` in net/ipv4/tcp_output.c). It reduces its window after both.
+/// Notice that a sender hears (`__tcp_transmit_skb` in net/ipv4/tcp_output.c). It reduces its
+/// window after both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueNotice {
     /// NET_XMIT_DROP: the packet is still to be sent.

@@ -56,14 +56,15 @@ pub(crate) trait Kind: Sized {
     type Ends: Ends;
     /// The destination sends packets, too, so a path must lead back.
     const IS_ANSWERED: bool = false;
-    /// What it knows of a flow besides what is common to all kinds: columns of the table `flows` and numbers of the summary.
+    /// Figures of a flow besides those common to all kinds: columns of the table `flows` and
+    /// numbers of the summary.
     const FIGURES: &'static [Figure] = &[];
 
     /// With all defaults, as its bare name stands for; `None`: it needs parameters.
     fn by_default() -> Option<Self> {
         None
     }
-    /// What is wrong with parameters, as far as types and the schema's ranges do not say.
+    /// Reports errors in parameters that types and the schema's ranges do not show.
     fn check(&self, faults: &mut Faults);
     /// The largest packet that it sends, bytes at the IP layer.
     fn packet_bytes(&self) -> u16;
@@ -104,7 +105,8 @@ pub(crate) trait Ends {
         Self: Sized,
     {
     }
-    /// Fills in the flow's row, its own [`Kind::FIGURES`] and its tables. What counters tell is in the row already.
+    /// Fills in the flow's row, its own [`Kind::FIGURES`] and its tables. Figures from counters are
+    /// in the row already.
     fn report(&self, period: &Period, report: &mut Report);
 }
 
@@ -121,7 +123,7 @@ pub(crate) trait App: Sized {
     fn by_default() -> Option<Self> {
         None
     }
-    /// What is wrong with parameters, as far as types and the schema's ranges do not say.
+    /// Reports errors in parameters that types and the schema's ranges do not show.
     fn check(&self, faults: &mut Faults);
     /// The application of a flow.
     fn build(&self, ctx: &Context) -> Result<Self::Running, BuildError>;
@@ -153,7 +155,7 @@ impl<T: Running> Running for Box<T> {
     }
 }
 
-/// What an application gives to a connection that begins.
+/// Data that an application gives to a connection that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gives {
     /// More than it can ever carry; the sender is frozen at the flow's stop.
@@ -164,13 +166,13 @@ pub(crate) enum Gives {
     Data { bytes: u64, next: Time },
 }
 
-/// What carries a kind of traffic.
+/// Carrier of a kind of traffic.
 pub(crate) enum Carried {
     ByTcp(TcpApp),
     Alone(Traffic),
 }
 
-/// What is wrong with parameters: key, with dots where it is within another, and what would be right.
+/// Errors in parameters: key, with dots where it is within another, and what would be right.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub Vec<(&'static str, String)>);
 

@@ -14,7 +14,8 @@ macro_rules! kinds {
         $(pub mod $app; pub use $app::$app_config;)+
         $(pub mod $kind; pub use $kind::$config;)+
 
-        /// What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters.
+        /// Traffic of a flow: the name of a kind with its defaults, or a table with `kind` and its
+        /// parameters.
         #[derive(Debug, Clone, PartialEq, serde::Serialize)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         #[allow(missing_docs)] // each variant is the type it is named after
@@ -25,7 +26,7 @@ macro_rules! kinds {
         #[allow(missing_docs)] // each variant is the type it is named after
         pub enum TcpApp { $($app_config($app_config)),+ }
 
-        /// What a flow carries, fully determined.
+        /// Traffic of a flow, fully determined.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs)] // each variant is the type it is named after
         pub enum Traffic {
@@ -37,7 +38,7 @@ macro_rules! kinds {
                 receiver: std::sync::Arc<TcpConfig>,
                 /// The receiving application reads no faster; `None`: at once.
                 read_rate: Option<DataRate>,
-                /// What decides when there is something to send.
+                /// The application, which decides when there is something to send.
                 app: TcpApp,
             },
             $($config($config),)+
@@ -97,7 +98,7 @@ macro_rules! kinds {
                 })+
                 None
             }
-            /// What is wrong with the parameters.
+            /// Reports errors in the parameters.
             pub(crate) fn check(&self, faults: &mut Faults) {
                 match self {
                     $(TrafficConfig::$app_config(c) => App::check(c, faults),)+
@@ -196,7 +197,8 @@ macro_rules! kinds {
             }
         }
 
-        /// What tables and summaries have of flows besides what is common to all kinds, kind by kind.
+        /// Figures of flows in tables and summaries besides those common to all kinds, kind by
+        /// kind.
         pub(crate) fn figures() -> impl Iterator<Item = &'static Figure> {
             [$(<$config as Kind>::FIGURES),+].into_iter().flatten()
         }
@@ -285,7 +287,7 @@ macro_rules! kinds {
                     AnyEnds::External(e) => e.counters(),
                 }
             }
-            /// Of a flow that tables of flows list.
+            /// Reports a flow that tables of flows list.
             pub(crate) fn report(&self, period: &Period, report: &mut Report) {
                 match self {
                     AnyEnds::Tcp(e) => e.report(period, report),

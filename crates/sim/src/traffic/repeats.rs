@@ -12,14 +12,14 @@ use airtcp_core::units::{Seq32, Time};
 
 use crate::books::record::{Log, RetransmissionRow, millis};
 
-/// What has been sent again on one connection.
+/// Retransmissions of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     /// Rows of the copies of a segment, by its first byte, in the order of sending.
     rows: BTreeMap<u64, Vec<u32>>,
 }
 
-/// What a row says besides what the sender knew.
+/// Columns of a row besides those from the sender.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub now: Time,
@@ -71,7 +71,7 @@ impl Repeats {
         }
         let start = packet.seq.to_offset(receiver.stats().bytes_delivered + 1);
         let Some(rows) = self.rows.get(&start) else { return };
-        // What the receiver had to refuse did not get through.
+        // A segment that the receiver had to refuse did not get through.
         if holds(receiver, start, packet.len) {
             rows.iter().filter(|&&row| row + 1 > packet.tag()).for_each(|&row| log.mark_needless(row));
         }
@@ -95,8 +95,9 @@ mod tests {
 
     use super::*;
 
-    /// What happens to copies of one segment: `s` the next is sent, a digit: that copy arrives (0: the original). Copies that never
-    /// arrive are lost. Which rows are needless is worked out by hand.
+    /// Events of the copies of one segment: `s` the next is sent, a digit: that copy arrives (0:
+    /// the original). Copies that never arrive are lost. Which rows are needless is worked out by
+    /// hand.
     #[test]
     fn a_copy_is_needless_if_an_earlier_one_gets_through() {
         let cases: [(&str, &[bool]); 9] = [

@@ -1,4 +1,4 @@
-//! What a kind of traffic contributes to tables and summaries.
+//! Results that a kind of traffic adds to tables and summaries.
 
 use airtcp_core::packet::FlowId;
 use airtcp_core::table::{Rows, Table};

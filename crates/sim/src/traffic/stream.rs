@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::{App, Context, Faults, Gives, Running};
 use crate::error::BuildError;
 
-/// Live video over TCP: data of a constant rate that are written as they come into being. What the connection does not
-/// carry in time waits.
+/// Live video over TCP: data of a constant rate that are written as they come into being. Data that
+/// the connection does not carry in time wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
@@ -59,7 +59,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// What has come into being since the last call, bytes, and when to call again.
+    /// Bytes that have come into being since the last call, and when to call again.
     fn write(&mut self, now: Time) -> (u64, Time) {
         // One period is there from the start: the first picture.
         let made = self.config.rate.bytes_in(now.since(self.start) + self.config.every).get();

@@ -26,7 +26,7 @@ pub(crate) struct Tcp {
     app: AnyApp,
     /// The next thing the application does: start a transfer or stop. [`Time::NEVER`]: nothing.
     app_deadline: Time,
-    /// Of connections that are over, if there are any.
+    /// Totals of connections that are over, if there are any.
     past: Option<Box<Past>>,
     transfer: Option<Transferring>,
     transfers: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Tcp {
     config: Arc<Connections>,
 }
 
-/// What only a new connection needs.
+/// Settings that only a new connection needs.
 struct Connections {
     sender: Arc<TcpConfig>,
     receiver: Arc<TcpConfig>,
@@ -49,7 +49,7 @@ struct Connections {
     seed: u64,
     stop: Time,
     radio_tsq: Option<RadioTsq>,
-    /// Of the two hosts' timers.
+    /// Phases of the two hosts' timers.
     timer_phases: [Span; 2],
 }
 
@@ -305,7 +305,7 @@ impl Tcp {
         }
     }
 
-    /// What counters alone do not tell of the flow.
+    /// Reports the figures of the flow that counters alone do not tell.
     pub(crate) fn report(&self, period: &Period, report: &mut Report) {
         let (a, b, row) = (&period.first.tcp, &period.last.tcp, &mut report.row);
         row.cc = self.config.sender.cc.name().into();
@@ -327,7 +327,7 @@ impl Tcp {
         }
     }
 
-    /// Of the receivers of all connections.
+    /// Totals of the receivers of all connections.
     fn received(&self) -> Received {
         let now = self.receiver.stats();
         let past = self.past.as_ref().map_or(Received::default(), |past| past.received);

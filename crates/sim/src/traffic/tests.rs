@@ -1,4 +1,4 @@
-//! What holds for every registered kind of traffic.
+//! Tests that hold for every registered kind of traffic.
 
 use airtcp_core::table::Data;
 use airtcp_core::units::{Span, Time};
@@ -48,7 +48,7 @@ fn scenario(kind: &str) -> RunSpec {
         "flows": [{ "name": "f", "from": "a", "to": "b", "traffic": traffic }],
     });
     let scenario = Scenario::parse_json(&text.to_string(), "x.json", &[]).unwrap_or_else(|e| panic!("{kind}: {e}"));
-    // What is written out says the same.
+    // The scenario as written out says the same.
     let again = Scenario::parse(&scenario.to_toml(), "x.toml", &[]).unwrap_or_else(|e| panic!("{kind}: {e}"));
     let spec = scenario.to_spec().unwrap_or_else(|e| panic!("{kind}: {e}"));
     assert_eq!(again.to_spec().unwrap_or_else(|e| panic!("{kind}: {e}")), spec, "{kind}");

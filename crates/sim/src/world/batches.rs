@@ -5,10 +5,10 @@ use airtcp_core::table::Table;
 use super::World;
 
 impl World {
-    /// The rows since the last time, of series and of tables with a row for each event. What
-    /// remains is in [`World::finish`], as are the tables with a row for each flow, link or
-    /// datagram. A handover comes once the next one has begun. Whether a retransmission was
-    /// needless is told as far as it is known.
+    /// The rows since the last time, of series and of tables with a row for each event. The
+    /// remaining rows are in [`World::finish`], as are the tables with a row for each flow, link or
+    /// datagram. A handover comes once the next one has begun. A retransmission counts as needless
+    /// if that is known by then.
     pub fn take_tables(&mut self) -> Vec<Table> {
         let handovers = self.hosts.roamers.past_handovers();
         self.cx.books.take_tables(&self.spec, handovers)

@@ -81,7 +81,7 @@ fn capture(frames: &[FrameRecord], snaplen: u32) -> Vec<u8> {
     file
 }
 
-/// What is in the file, frame by frame: interface, time, bytes, length on the air.
+/// Frames in the file: interface, time, bytes, length on the air.
 fn read(file: &[u8]) -> Vec<(u32, u64, Vec<u8>, u32)> {
     let mut reader = PcapNgReader::new(file).unwrap();
     let mut frames = Vec::new();
@@ -320,7 +320,7 @@ fn tshark_dissects_a_run_without_complaint() {
         if snaplen == WHOLE_PACKETS {
             assert!(good > 500 && bad > 10, "{good} good, {bad} bad");
         }
-        // What tshark calls an error or a warning, apart from what happened to the packets on their way.
+        // Errors and warnings of tshark, apart from those about the fate of packets.
         let faults = tshark(
             &file,
             "_ws.expert.severity >= 6291456 && !tcp.analysis.flags && radiotap.flags.badfcs == 0",

@@ -37,7 +37,7 @@ to = "b"
 tcp = { cc = "reno", ecn = true }
 "#;
 
-/// Of the scalable and the classic flow: Mbit/s and mean round trip in ms.
+/// Result of the scalable and the classic flow: Mbit/s and mean round trip in ms.
 fn run(sets: &[&str]) -> [(f64, f64); 2] {
     let flows = goodputs_and_rtts(LINE, sets);
     [flows[0], flows[1]]

@@ -56,7 +56,8 @@ fn of_run(file: &str, sets: &[&str]) -> u64 {
     print.0
 }
 
-/// What the platform's functions give, which are banned elsewhere: shows that the switch has an effect here.
+/// Results of the platform's functions, which are banned elsewhere: shows that the switch has an
+/// effect here.
 #[allow(clippy::disallowed_methods)]
 fn of_platform() -> u64 {
     of_numbers((1..20_000).map(f64::from).flat_map(|n| {

@@ -106,7 +106,7 @@ fn the_raw_estimate_is_biased_by_the_ratio_of_the_rates() {
         let raw = f64s(&output, "probes", "estimate_packets");
         // In the first train rate control still learns.
         let raw = raw[1..].iter().sum::<f64>() / (raw.len() - 1) as f64;
-        // What the air takes for one, over the second train.
+        // Time that the air takes for one datagram, over the second train.
         let received = f64s(&output, "datagrams", "received_s");
         let times: Vec<f64> = received[1500..3000].iter().copied().filter(|t| !t.is_nan()).collect();
         let service_us = (times[times.len() - 1] - times[0]) / (times.len() - 1) as f64 * 1e6;
@@ -270,7 +270,8 @@ fn filtering_acks_keeps_them_from_overflowing() {
         assert!(group(&filtered).rtt_mean_ms.unwrap() < 0.5 * group(&plain).rtt_mean_ms.unwrap());
         assert!(loss(&plain) > 0.05 && loss(&filtered) == 0.0);
     }
-    // Whose ACKs are dropped is chance, so the seeds count together. The shares of the stations are unequal without the filter.
+    // Chance decides which station's ACKs are dropped, so the seeds count together. The shares of
+    // the stations are unequal without the filter.
     assert!(filtered_timeouts < timeouts, "{filtered_timeouts} and {timeouts}");
     let mean = jains / f64::from(SEEDS);
     assert!(mean < 0.9, "{mean}");

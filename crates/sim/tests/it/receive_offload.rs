@@ -135,7 +135,7 @@ fn a_download_is_acknowledged_once_for_each_a_mpdu_where_the_driver_merges() {
     let (ath9k, merged) = (with(&[]), with(&mt76));
     assert!((0.48..0.56).contains(&ath9k), "{ath9k}");
     assert!(merged < 0.2, "{merged}");
-    // What a host is given holds, whatever the card; and old profiles merge nothing.
+    // A host's own setting holds for any card; and old profiles merge nothing.
     assert!(with(&["nodes.laptop.receive_offload=napi"]) < 0.2);
     assert!(with(&[&mt76[..], &["nodes.laptop.receive_offload=off"]].concat()) > 0.48);
     assert!(with(&[&mt76[..], &["nodes.laptop.profile=linux-3.13"]].concat()) > 0.48);

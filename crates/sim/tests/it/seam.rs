@@ -243,7 +243,7 @@ fn a_number_is_not_used_again_before_its_packet_has_been_taken() {
     assert!(rest.iter().all(|id| first.contains(id) && !taken.contains(id) && *id != next));
 }
 
-/// Whether the packet waits to be taken; takes all that do.
+/// True if the packet waits to be taken; takes all that do.
 fn has_arrived(world: &mut World, id: PacketId) -> bool {
     let mut found = false;
     while let Some(egress) = world.take_egress() {

@@ -130,7 +130,8 @@ flows = [{{ name = "up", from = "a", to = "b", tcp = {{ cc = "reno", local_drops
         assert!(dropped > 0.0, "{queue}, {drops}");
         (again, dropped, repairs)
     };
-    // PIE drops what does not get in: NET_XMIT_DROP. What it drops from the midst of several that left together is repaired all the same.
+    // PIE drops packets before they get in: NET_XMIT_DROP. A packet that it drops from the midst of
+    // several that left together is repaired all the same.
     let pie = "{ name = \"pie\", limit_packets = 50 }";
     let (again, dropped, _) = with(pie, "unsent");
     assert!(again < 0.8 * dropped, "{again} of {dropped}");

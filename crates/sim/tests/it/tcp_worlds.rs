@@ -91,7 +91,8 @@ fn unlimited_flows_fill_the_line_share_it_and_stop_when_told() {
     }
 }
 
-/// Of a finished run in which every packet was either delivered or recorded as lost.
+/// Lost data segments of a finished run in which every packet was either delivered or recorded as
+/// lost.
 fn lost_data_segments(output: &RunOutput) -> u64 {
     let table = output.table("drops").unwrap();
     let (Some(Data::Bool(reverse)), Some(Data::U32(size))) = (table.column("reverse"), table.column("size_bytes"))
@@ -319,7 +320,7 @@ proptest! {
             prop_assert_eq!(l.sent.packets, known + world.packets_inside() as u64);
         }
         let first = world.finish();
-        // What a receiver has acknowledged has crossed the bottleneck.
+        // Bytes that a receiver has acknowledged have crossed the bottleneck.
         let acked: u64 = u64s(&first, "flows", "bytes_acked").iter().sum();
         prop_assert!(acked <= u64s(&first, "links", "forwarded_bytes")[0]);
         let json = serde_json::to_string(&first.summary).unwrap();

@@ -159,7 +159,8 @@ fn cubic_under_random_loss_follows_its_curve() {
     assert!((mean / expected - 1.0).abs() < 0.1, "cwnd {mean}, fluid {expected}");
 }
 
-/// What the controls and the disciplines do over buffers and losses. A change of behaviour shows as a change of this table.
+/// Results of the controls and the disciplines over buffers and losses. A change of behaviour shows
+/// as a change of this table.
 #[test]
 fn the_grid_of_controls_buffers_and_losses() {
     let mut table = String::from("control  buffer/BDP  loss%  goodput Mbit/s  resent%  mean RTT ms  timeouts  Jain\n");

@@ -156,7 +156,7 @@ fn held_back_packets_arrive_later_by_their_delay_and_others_on_time() {
             spec.links[link].reorder = held_back(0.03, min, max);
             let (late, held) = delays(&spec);
             let extra: Vec<f64> = late.iter().zip(&plain.0).map(|(a, b)| a - b).collect();
-            // Of 40 000 draws: the standard deviation is 34; the seed is fixed.
+            // Held-back packets of 40 000: the standard deviation is 34; the seed is fixed.
             let count = held[link];
             assert!((count as f64 - 1200.0).abs() < 4.0 * 34.0, "{count}");
             assert_eq!(held.iter().sum::<u64>(), count);
@@ -242,7 +242,8 @@ fn the_instant_of_an_arrival_at_a_fused_link() {
     }
 }
 
-/// What ends or begins its transmission in the very nanosecond in which the warm-up ends does so after it, on every link.
+/// A transmission that ends or begins in the very nanosecond in which the warm-up ends does so
+/// after it, on every link.
 #[test]
 fn a_transmission_that_ends_with_the_warmup() {
     let mut spec = empty(1, Span::from_ms(10));
@@ -261,7 +262,7 @@ fn a_transmission_that_ends_with_the_warmup() {
                 let output = run(&spec);
                 assert_eq!(u64s(&output, "links", "forwarded_packets")[link.0 as usize], since);
                 let delays = f64s(&output, "links", "queue_delay_mean_ms");
-                // Of those that have not begun before: two, then one.
+                // Waits of the packets whose transmission has not begun before: two, then one.
                 let waited = match (link == first, link == middle, warmup > end) {
                     (true, _, false) => (f64::from(100_000 + 200_000) - 2.0 * warmup as f64).max(0.0) / 2.0,
                     (true, _, true) => 200_000.0 - warmup as f64,

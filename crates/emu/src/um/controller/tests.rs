@@ -403,7 +403,7 @@ fn two_runs_are_equal() {
     assert_eq!(echo("one", 50, Some(Span::from_us(50))).0.0, echo("two", 50, Some(Span::from_us(50))).0.0);
 }
 
-/// What the controller says of a client that does this when its turn comes.
+/// Error of the controller about a client that does this when its turn comes.
 fn lie(name: &'static str, what: impl FnOnce(&mut Fake) + Send + 'static) -> String {
     let (one, time, path) = guest(name, 0);
     let copy = path.clone();

@@ -19,7 +19,7 @@ fn data(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| u8::try_from((n * 7 + n / 251) % 256).unwrap()).collect()
 }
 
-/// What the other end does not do.
+/// Options that the other end does without.
 #[derive(Debug, Clone, Copy, Default)]
 struct Without {
     sack: bool,
@@ -83,7 +83,7 @@ impl Far {
         p.ack = Seq32(read.ack.0.wrapping_sub(self.initial));
         if !p.has(TcpFlags::SYN) {
             assert!(p.ack.0 <= 2, "our numbers: {}", p.ack.0);
-            // What came before its turn is put where it belongs.
+            // Data that came before their turn are put where they belong.
             let payload = tcp.payload();
             if !payload.is_empty() {
                 let at = usize::try_from(p.seq.to_offset(self.received.len() as u64)).unwrap() - 1;

@@ -66,8 +66,8 @@ impl Links {
         }
     }
 
-    /// Each packet in flight that waits for a line, and which. Of a line that holds packets back
-    /// this is not known.
+    /// Each packet in flight that waits for a line, and which. This is not known for a line that
+    /// holds packets back.
     pub(crate) fn waiting<'a>(
         &self,
         in_flight: impl Iterator<Item = &'a InFlight>,

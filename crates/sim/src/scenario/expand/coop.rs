@@ -49,7 +49,7 @@ impl Expander<'_> {
                         break;
                     }
                     let access_point = match places.get(&node).map(Vec::as_slice) {
-                        // What is wrong with the WLANs has been reported.
+                        // Errors of the WLANs have been reported.
                         None if !self.errors.is_empty() => break,
                         None => {
                             self.error(
@@ -105,7 +105,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Of each station the channels it is on, and the radio of its access point there.
+    /// For each station the channels it is on, and the radio of its access point there.
     fn places(&self) -> BTreeMap<NodeId, Vec<(ChannelId, RadioId)>> {
         let mut places: BTreeMap<NodeId, Vec<(ChannelId, RadioId)>> = BTreeMap::new();
         for (c, channel) in (0..).map(ChannelId).zip(&self.channels) {

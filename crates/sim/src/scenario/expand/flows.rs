@@ -18,14 +18,15 @@ use crate::traffic::{Carried, Faults, TcpApp, Traffic};
 
 /// Beyond any host's memory, and small enough to be added up.
 const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
-/// Of all entries, by traffic that does not wait for the network: 800 Gbit/s of 1000 bytes.
+/// Packets per second of all entries with traffic that does not wait for the network: 800 Gbit/s of
+/// 1000 bytes.
 const MAX_PACKETS_PER_SECOND: u64 = 100_000_000;
 /// Packets of all entries that get a row each: a GiB of results, and as much again where all of them are dropped.
 const MAX_REMEMBERED: u64 = 10_000_000;
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
 
-/// What flows make of their own accord, without waiting for the network.
+/// Packets that flows send of their own accord, without waiting for the network.
 #[derive(Debug, Clone, Copy, Default)]
 struct OwnPackets {
     in_a_second: u64,
@@ -308,7 +309,8 @@ impl<'a> Expander<'a> {
     }
 }
 
-/// What is wrong with a TCP end: the options concerned, the likeliest culprit first, and what would be right.
+/// Errors of a TCP end: the options concerned, the likeliest culprit first, and what would be
+/// right.
 pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     let mut faults: Vec<(&'static [&'static str], String)> = Vec::new();
     let mut require = |fits: bool, keys: &'static [&'static str], message: &dyn Fn() -> String| {

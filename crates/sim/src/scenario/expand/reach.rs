@@ -9,7 +9,7 @@ use airtcp_core::convert::count;
 pub(super) struct Reach {
     /// Component of each router under lines of both directions; of a host its own index, which is no router's.
     component: Vec<u32>,
-    /// Of each host the nodes its lines lead to, and those whose lines lead to it.
+    /// For each host the nodes its lines lead to, and those whose lines lead to it.
     out: BTreeMap<NodeId, Vec<NodeId>>,
     into: BTreeMap<NodeId, Vec<NodeId>>,
     /// Lines between routers.

@@ -1,4 +1,4 @@
-//! What is recorded: names become indices.
+//! Links, channels and nodes to record: their names become indices.
 
 use std::collections::BTreeSet;
 

@@ -103,7 +103,7 @@ impl<'a> Expander<'a> {
         for (node, i, queue) in roams {
             let before = self.errors.len();
             let spec = self.roaming_host(node, queue, &root("roaming").index(i), &file.roaming[i]);
-            // What is wrong with a group is said once.
+            // An error of a group is reported once.
             if self.errors.len() > before && !reported.insert(i) {
                 self.errors.truncate(before);
             }

@@ -29,7 +29,7 @@ const SENSING: Span = Span::from_us(4);
 const MAX_SENSING: Span = Span::from_us(20);
 /// WaveLAN: the slot that its drivers set (32 bit times at 2 Mbit/s), which covers it as any slot does.
 const WAVELAN_SENSING: Span = Span::from_us(16);
-/// What is not published is to be varied, beyond the slot as well.
+/// The value of WaveLAN is not published, so users may vary it beyond the slot.
 const MAX_WAVELAN_SENSING: Span = Span::from_ms(1);
 
 /// Options as written somewhere, to be laid over those below.
@@ -52,7 +52,7 @@ struct Placed {
     /// Its entry.
     at: Path,
     position_m: Option<[f64; 2]>,
-    /// Of a station.
+    /// Signal of a station.
     signal: Option<SignalConfig>,
 }
 
@@ -337,7 +337,7 @@ impl Expander<'_> {
         self.radio(&layers, at)
     }
 
-    /// What a host's profile says of its radio, base first.
+    /// Options of a host's radio in its profile, base first.
     fn profile_radio(&self, name: &str) -> Vec<Written> {
         let mut layers = Vec::new();
         let mut name = name;
@@ -463,8 +463,8 @@ impl Expander<'_> {
         }
     }
 
-    /// Where the option at `steps` was written: in the topmost layer that has it, or rather the key that `message` begins
-    /// with. Of an option that is written nowhere, the entry.
+    /// Where the option at `steps` was written: in the topmost layer that has it, or rather the key
+    /// that `message` begins with. If the option is written nowhere, the entry.
     fn place(&self, layers: &[Written], steps: &[Step], message: &str, entry: &Path) -> Path {
         let of = |layer: &Written| Some(Path(layer.at.as_ref()?.0.iter().chain(steps).cloned().collect()));
         let places = || layers.iter().rev().filter_map(of).filter(|path| self.is_written(path));
@@ -618,7 +618,7 @@ impl Expander<'_> {
         let is_meant = |radio: &RadioSpec| nodes.contains(&radio.node.0);
         let found: Vec<RadioId> =
             (0..).map(RadioId).zip(&channel.spec.radios).filter(|(_, r)| is_meant(r)).map(|(i, _)| i).collect();
-        // What was refused for a fault of its own is not missing.
+        // A radio that was refused for an error of its own is not missing.
         if found.is_empty() && self.errors.is_empty() {
             self.error(at, format!("`{name}` has no radio on the channel of this WLAN"));
         }

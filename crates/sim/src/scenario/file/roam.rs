@@ -20,7 +20,7 @@ pub struct Walk {
     /// Time at which it starts to walk.
     #[serde(default)]
     pub start: Span,
-    /// Whether it turns at the last point and walks to and fro until the end of the run.
+    /// True: it turns at the last point and walks to and fro until the end of the run.
     #[serde(default)]
     pub there_and_back: bool,
 }
@@ -49,7 +49,8 @@ pub struct Roaming {
     /// Fate of packets for it at the access point that it has left.
     #[serde(default)]
     pub ap_queue: ApQueue,
-    /// Whether TCP senders on the host learn of each new association. Some congestion controls react to it.
+    /// True: TCP senders on the host learn of each new association. Some congestion controls react
+    /// to it.
     #[serde(default = "tells_senders")]
     pub tells_senders: bool,
 }

@@ -104,7 +104,7 @@ impl StationEntry {
             StationEntry::Table(station) => &station.node,
         }
     }
-    /// What else is said of it.
+    /// Its table, if it has one.
     pub fn table(&self) -> Option<&Station> {
         match self {
             StationEntry::Name(_) => None,

@@ -68,7 +68,7 @@ fn places(axis: &str) -> Option<(&'static str, &'static [&'static str])> {
     })
 }
 
-/// What the host of a scenario has, as JSON.
+/// Policy of a scenario's host on an axis, as JSON.
 fn has(spec: &RunSpec, axis: &str) -> Json {
     let Traffic::Tcp { sender, .. } = &spec.flows[0].traffic else { panic!("a TCP flow") };
     let radio = &spec.channels[0].radios.iter().find(|r| spec.nodes[r.node.0 as usize].is_host).unwrap().config;

@@ -95,7 +95,8 @@ fn walks_and_roaming_become_members() {
     assert!(matches!(&pairs[2].signal, SignalConfig::PathLoss(c) if c.distance_m == Some(5.0)));
 }
 
-/// The carrier goes off when a Linux or Android station leaves, and its queue is reset. Of the others nothing is known.
+/// The carrier goes off when a Linux or Android station leaves, and its queue is reset. Nothing is
+/// known of the others.
 #[test]
 fn what_becomes_of_a_stations_queue_follows_its_profile() {
     let roaming = "[[roaming]]\nnode = \"phone\"\n";

@@ -116,7 +116,7 @@ fn what_does_not_go_together_is_named() {
         ("wlans.air.phy.wavelan.backoff=persist", "phy.wavelan.backoff", "resense"),
         ("wlans.air.sensing=2ms", "sensing", "must be at most 1ms"),
         ("wlans.air.capture_effect=1.5", "capture_effect", "1.5"),
-        // What these were called before they had names of their own.
+        // Former names of these keys.
         ("wlans.air.capture=0.5", "capture", "did you mean `capture_effect`?"),
         ("wlans.air.ap_radio.reorder={ window = 3 }", "ap_radio.reorder", "did you mean `reorder_buffer`?"),
         ("wlans.air.phy={ standard = \"b\", wavelan = { slot = \"16us\" } }", "phy.wavelan", "only with `standard`"),

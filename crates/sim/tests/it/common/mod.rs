@@ -124,7 +124,8 @@ pub fn examples() -> Vec<(PathBuf, RunSpec)> {
     files.filter(is_scenario).map(load).collect()
 }
 
-/// Runs a scenario with changes. Of each flow: goodput in Mbit/s (0 where it has none) and mean round trip in ms.
+/// Runs a scenario with changes. Returns for each flow: goodput in Mbit/s (0 where it has none) and
+/// mean round trip in ms.
 pub fn goodputs_and_rtts(text: &str, sets: &[&str]) -> Vec<(f64, f64)> {
     let overrides: Vec<Override> = sets.iter().map(|s| Override::parse(s).unwrap()).collect();
     let spec = Scenario::parse(text, "scenario.toml", &overrides).unwrap().to_spec().unwrap();

@@ -12,7 +12,8 @@ use super::*;
 const SILENCE: Duration = Duration::from_millis(150);
 const KICK: u32 = 35;
 
-/// What the controller says of a client that does this when its turn comes, and after how long. The client hears when it has said so.
+/// Error of the controller about a client that does this when its turn comes, and the time until
+/// then. The client hears when the error is there.
 fn attack_for(silence: Duration, what: impl FnOnce(&mut Fake, &Receiver<()>) + Send + 'static) -> String {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -169,7 +170,7 @@ fn whoever_wants_the_end_is_heard_while_a_guest_hangs_and_while_it_floods() {
     }
 }
 
-/// What a client may not say about time.
+/// Messages about time that a client may not send.
 #[test]
 fn lies_about_time_are_found_out() {
     let says = |bytes: Vec<u8>| {
