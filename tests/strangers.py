@@ -36,8 +36,8 @@ from airtcp.report import page
 from airtcp.results import Results
 from airtcp.study.files import ExperimentFile, StudyFile, read
 from airtcp.study.prepare import prepare
-from airtcp.sweeps.file import ArmsFile, SweepFile
 from airtcp.sweeps import kept
+from airtcp.sweeps.file import ArmsFile, SweepFile
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.store import JOURNAL, _line
 from conftest import WIRELESS
