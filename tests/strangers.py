@@ -36,6 +36,7 @@ from airtcp.report import page
 from airtcp.results import Results
 from airtcp.study.files import ExperimentFile, StudyFile, read
 from airtcp.study.prepare import prepare
+from airtcp.sweeps import kept
 from airtcp.sweeps.file import ArmsFile, SweepFile
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.store import JOURNAL, _line
@@ -515,6 +516,12 @@ def read_results(folder: Path, file: str | None = None) -> Callable[[], object]:
     """What commands do with a folder; with `file` only what that file has a part in."""
 
     def do() -> object:
+        if file == kept.DEFINITION:
+            definition = kept.check(json.loads((folder / file).read_bytes()), folder / file)
+            is_sweep = definition["kind"] == "sweep"
+            plan_again = kept.planned if is_sweep else kept.prepared
+            plan_again(definition["sweep"] if is_sweep else definition, _airtcp.engine(), folder / file)
+            return 0
         code: object = 0
         if (folder / "analysis.json").exists() or (folder / "monitor.json").exists() or file is None:
             for load in (Results.load, Analysis.load):
@@ -526,7 +533,7 @@ def read_results(folder: Path, file: str | None = None) -> Callable[[], object]:
             # The page of a study names its files by what `study.json` says; others have fixed names.
             is_whole = file is None or file == "study.json"
             code = cli.main(["report", str(folder)]) if is_whole else page.load(folder) and None
-        if file in (None, _marker.MARKER, JOURNAL):
+        if file in (None, _marker.MARKER):
             cli.main(["verify", str(folder), "--runs", "0", "-q"])
         return code
 
