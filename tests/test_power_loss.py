@@ -20,7 +20,7 @@ import pytest
 import airtcp
 from airtcp import ResultsError, SweepResults
 from airtcp.sweeps.store import JOURNAL, Store
-from conftest import AIRTCP
+from conftest import AIRTCP, ROOT
 from sample_sweep import same
 
 CALLS = "openat,write,pwrite64,ftruncate,fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir"
@@ -152,7 +152,7 @@ flows = [{ name = "bulk", from = "a", to = "b" }]
     )
     log = file.with_name("strace")
     done = subprocess.run(
-        ["strace", "-f", "-y", "-xx", "-s", "10000000", "-e", f"trace={CALLS}", "-o", log, "--"]
+        ["strace", "-f", "-y", "-xx", "-s", "10000000", "-e", f"trace={CALLS}", "-o", str(log), "--"]
         + [str(one) for one in (AIRTCP, "sweep", file, "--out", root / "out", "-q", "--jobs", "1")],
         capture_output=True,
         text=True,
@@ -225,3 +225,28 @@ def test_nothing_finished_is_lost_and_nothing_damaged_believed(
             shutil.rmtree(after)
     assert len(finished) == 6
     assert len(states) > 30, f"{len(made)} calls, {len(states)} states: one that is not understood?"
+
+
+@pytest.mark.parametrize("error", ["ENOLCK", "EOPNOTSUPP"])
+@pytest.mark.parametrize("command", ["run", "sweep", "analyze"])
+def test_a_file_system_without_locks_is_told(
+    recorded: tuple[Path, list[tuple[str, list[str], bytes, int, str]]], tmp_path: Path, command: str, error: str
+) -> None:
+    """As some network file systems are."""
+    file, _ = recorded
+    what = {
+        "run": file.with_name("tiny.toml"),
+        "sweep": file,
+        "analyze": ROOT / "tests/data/captures/timeout_2_duplicates-sender.pcap",
+    }[command]
+    done = subprocess.run(
+        ["strace", "-f", "-o", "/dev/null", "-e", "trace=flock", "-e", f"inject=flock:error={error}", "--"]
+        + [str(one) for one in (AIRTCP, command, what, "--out", tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "this file system cannot lock f" in done.stderr
+    assert "Traceback" not in done.stderr
