@@ -1,8 +1,8 @@
 """The command `airtcp`.
 
 Standard output carries results only; everything else goes to standard error. Exit codes: 0 done, 2 bad input (scenario,
-option, unreadable file), 1 any other failure, 128 + N
-ended by signal N (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP), with the finished part kept.
+option, unreadable file), 1 any other failure. A signal N that ended the command gives 128 + N: 130 Ctrl-C, 143 SIGTERM,
+129 SIGHUP. The finished part is kept.
 
 The top imports only modules that every command needs. A run of a tenth of a second must not wait for tables, plots and
 Parquet that it does not use. Nor must it wait for `typing`: modules that need it for types alone set `TYPE_CHECKING` by
