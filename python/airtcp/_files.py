@@ -241,7 +241,7 @@ def lock_folder(folder: Path, *, wait: bool) -> int | None:
         os.close(handle)
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return None
-        raise
+        raise OSError(error.errno, f"this file system cannot lock folders ({error.strerror})", str(folder)) from error
     return handle
 
 

@@ -1,7 +1,7 @@
 """A pipe that is read outside of Python, as captures are, and that ends when a signal comes.
 
-The kernel interrupts the reading for a signal, but Python sees that only once the reading is over; of a pipe whose
-writer is silent that may be never. So a thread hands the bytes on through a pipe of its own, and ends that one.
+The kernel interrupts the reading for a signal, but Python sees the signal only once the reading is over. The writer of
+a pipe may be silent for ever. So a thread hands the bytes on through a pipe of its own, and ends that one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions that the commands share: exit codes, standard output and error, interruption.
 
-Everything that a command shows goes through here. Names and messages may come from strangers' files: characters that a
-terminal acts on are shown in place of that (`airtcp._text.visible`), and `[red]` in a name is text.
+Everything that a command shows goes through here. Names and messages may come from strangers' files. So characters that
+a terminal acts on are spelt out (`airtcp._text.visible`), and `[red]` in a name is text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The command `airtcp`.
 
 Standard output carries results only; everything else goes to standard error. Exit codes: 0 done, 2 bad input (scenario,
-option, unreadable file), 1 any other failure, 128 + N
-ended by signal N (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP), with the finished part kept.
+option, unreadable file), 1 any other failure. A signal N that ended the command gives 128 + N: 130 Ctrl-C, 143 SIGTERM,
+129 SIGHUP. The finished part is kept.
 
 The top imports only modules that every command needs. A run of a tenth of a second must not wait for tables, plots and
 Parquet that it does not use. Nor must it wait for `typing`: modules that need it for types alone set `TYPE_CHECKING` by
@@ -190,10 +190,9 @@ def _run_seeds(args: argparse.Namespace) -> int:
     if _file_of(args) == "-":
         raise StopError("--seeds needs a FILE: it is read once for each seed", BAD_INPUT)
     first = args.seed if args.seed is not None else 1
-    checked = []
-    for seed in range(first, first + args.seeds):
-        args.seed = seed
-        checked.append(_checked(args))
+    args.seed = None
+    checked = _checked(args)
+    seeds = range(first, first + args.seeds)
     begin = time.monotonic()
     with Interrupts().active() as interrupts, progress_bar(str(args.file), quiet=args.quiet) as update:
 
@@ -201,7 +200,7 @@ def _run_seeds(args: argparse.Namespace) -> int:
             took = time.monotonic() - begin
             update(Progress(total, 0, done, 0, took, took / done * (total - done)))
 
-        found = summaries(checked, audit=args.audit, progress=progress, is_stopped=interrupts.is_stopped)
+        found = summaries(checked, seeds, audit=args.audit, progress=progress, is_stopped=interrupts.is_stopped)
     if not found:
         raise StopError("interrupted before a seed had finished", interrupts.code)
     summary = means(found)

@@ -20,15 +20,21 @@ PARTS: Final = {"groups": "group", "links": "name", "air": "name"}
 
 
 def summaries(
-    checked: Sequence[_airtcp.Checked],
+    checked: _airtcp.Checked,
+    seeds: Sequence[int],
     *,
     audit: bool = False,
     progress: Callable[[int, int], object] | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> list[Json]:
     """The summaries of runs, side by side on all cores, in their order. If stopped, those that have finished."""
+    text = checked.to_json()
 
-    def one(scenario: _airtcp.Checked) -> Json | None:
+    def one(seed: int) -> Json | None:
+        if is_stopped():
+            return None
+        # Made here: a large network for each seed at once would not fit the memory.
+        scenario = _airtcp.Checked.from_json(text, "scenario", [("seed", "seed", str(seed))])
         execution = Execution(scenario, audit=audit)
         while not execution.is_over:
             if is_stopped():
@@ -38,11 +44,11 @@ def summaries(
 
     found: list[Json] = []
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="airtcp") as pool:
-        for done, summary in enumerate(pool.map(one, checked), start=1):
+        for done, summary in enumerate(pool.map(one, seeds), start=1):
             if summary is not None:
                 found.append(summary)
             if progress is not None:
-                progress(done, len(checked))
+                progress(done, len(seeds))
     return found
 
 

@@ -15,7 +15,7 @@ TABLES: Final = ("flows", "retransmissions", "timeouts")
 READ_ROWS: Final = 100_000
 """Rows of a table in memory at a time."""
 PIECE_ROWS: Final = 1000
-"""Of these, rows as text at a time."""
+"""Rows as text at a time."""
 
 
 class Printed:

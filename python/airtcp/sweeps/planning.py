@@ -29,7 +29,7 @@ MAX_FAULTS: Final = 10
 """A mistake in one line makes every point fail; so many are shown."""
 
 MAX_CHARACTERS: Final = 4 << 30
-"""Of the scenarios of a plan, which are in memory together. A million runs of a scenario of 4 kB have as many."""
+"""Characters of all scenarios of a plan, which are in memory together: a million runs of a scenario of 4 kB."""
 
 
 @dataclass(frozen=True)

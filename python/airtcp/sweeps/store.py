@@ -126,7 +126,8 @@ class Store:
     def _take_lock(self, folder: Path) -> None:
         handle = _files.open_own(folder / LOCK, os.O_RDWR | os.O_CREAT)
         holder = os.pread(handle, 200, 0)
-        if holder and not holder.startswith(_HOLDER):
+        # It is not synchronised: a power loss leaves zeros of it, or a part.
+        if holder.strip(b"\0") and not holder.startswith(_HOLDER) and not _HOLDER.startswith(holder):
             os.close(handle)
             raise NotOursError(f"{folder / LOCK}: airtcp did not write it: choose another place (it was not touched)")
         try:
@@ -137,7 +138,7 @@ class Store:
                 raise ResultsError(
                     f"{folder}: this file system cannot lock files ({error.strerror}): choose a place on another one"
                 ) from error
-            who = holder.decode(errors="replace").strip()
+            who = holder.strip(b"\0").decode(errors="replace").strip()
             raise ResultsError(
                 f"{folder}: another airtcp is writing there{f' ({who})' if who else ''}: "
                 f"wait until it has ended, or choose another place with --out"

@@ -9,12 +9,13 @@ use airtcp_core::convert::count;
 pub(super) struct Reach {
     /// Component of each router under lines of both directions; of a host its own index, which is no router's.
     component: Vec<u32>,
-    /// For each host the nodes its lines lead to, and those whose lines lead to it.
+    /// Lines from host to host.
+    direct: BTreeSet<(NodeId, NodeId)>,
+    /// For each host the routers its lines lead to, and those whose lines lead to it.
     out: BTreeMap<NodeId, Vec<NodeId>>,
     into: BTreeMap<NodeId, Vec<NodeId>>,
     /// Lines between routers.
     onward: BTreeMap<NodeId, Vec<NodeId>>,
-    is_host: Vec<bool>,
     /// Some lines between routers have one direction only.
     has_one_way: bool,
 }
@@ -25,18 +26,20 @@ impl Reach {
         let mut component: Vec<u32> = (0..count(nodes.len())).collect();
         let (mut out, mut into, mut onward) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let push = |map: &mut BTreeMap<NodeId, Vec<NodeId>>, key, value| map.entry(key).or_default().push(value);
-        let mut between = BTreeSet::new();
+        let (mut between, mut direct) = (BTreeSet::new(), BTreeSet::new());
         for link in links {
             let (from_host, to_host) = (is_host[link.from.0 as usize], is_host[link.to.0 as usize]);
-            if from_host {
-                push(&mut out, link.from, link.to);
-            }
-            if to_host {
-                push(&mut into, link.to, link.from);
-            }
-            if !from_host && !to_host {
-                push(&mut onward, link.from, link.to);
-                between.insert((link.from, link.to));
+            // A server may have a line to each of a hundred thousand hosts, and a flow to each.
+            match (from_host, to_host) {
+                (true, true) => {
+                    direct.insert((link.from, link.to));
+                }
+                (true, false) => push(&mut out, link.from, link.to),
+                (false, true) => push(&mut into, link.to, link.from),
+                (false, false) => {
+                    push(&mut onward, link.from, link.to);
+                    between.insert((link.from, link.to));
+                }
             }
         }
         let mut has_one_way = false;
@@ -51,23 +54,22 @@ impl Reach {
         for i in 0..count(component.len()) {
             component[i as usize] = find(&mut component, i);
         }
-        Reach { component, out, into, onward, is_host, has_one_way }
+        Reach { component, direct, out, into, onward, has_one_way }
     }
 
     pub(crate) fn connects(&self, from: NodeId, to: NodeId) -> bool {
+        if self.direct.contains(&(from, to)) {
+            return true;
+        }
         let none = Vec::new();
         let first = self.out.get(&from).unwrap_or(&none);
         let last = self.into.get(&to).unwrap_or(&none);
-        if first.contains(&to) {
-            return true;
-        }
         let component = |n: &NodeId| self.component[n.0 as usize];
-        let is_router = |n: &&NodeId| !self.is_host[n.0 as usize];
-        let goals: BTreeSet<u32> = last.iter().filter(is_router).map(component).collect();
-        if first.iter().filter(is_router).any(|n| goals.contains(&component(n))) {
+        let goals: BTreeSet<u32> = last.iter().map(component).collect();
+        if first.iter().any(|n| goals.contains(&component(n))) {
             return true;
         }
-        self.has_one_way && self.search(first.iter().filter(is_router).copied().collect(), &goals)
+        self.has_one_way && self.search(first.clone(), &goals)
     }
 
     /// Walks the lines between routers in their direction.
