@@ -12,8 +12,9 @@ use crate::path::{Next, Place};
 use crate::spec::LinkId;
 
 impl Network {
-    /// Takes a packet that is before `link`, at `place` on its path. Returns the number of the first
-    /// answer that this led to, if it led to any: a packet that goes onto a free line leads to none.
+    /// Takes a packet that is before `link`, at `place` on its path. Returns the number of the
+    /// first answer that this led to, if it led to any: a packet that goes onto a free line leads
+    /// to none.
     #[inline(always)]
     pub(crate) fn forward(
         &mut self,

@@ -173,7 +173,8 @@ impl Network {
         self.place_of[packet.0 as usize] = (place, now);
     }
 
-    /// The `i`-th packet that has come through the air, the place that it has reached, and its size.
+    /// The `i`-th packet that has come through the air, the place that it has reached, and its
+    /// size.
     #[inline]
     pub(crate) fn received(&self, i: usize) -> Option<(PacketId, Place, u16)> {
         let &(_, packet) = self.received.get(i)?;

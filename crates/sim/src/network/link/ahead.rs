@@ -52,8 +52,8 @@ pub(crate) struct Ahead {
 }
 
 impl Links {
-    /// Events still to come on fused links, by link; empty if there are none. `in_flight`: the packets
-    /// in flight; `hops`: what their places mean.
+    /// Events still to come on fused links, by link; empty if there are none. `in_flight`: the
+    /// packets in flight; `hops`: what their places mean.
     pub(crate) fn ahead<'a>(
         &self,
         in_flight: impl Iterator<Item = &'a InFlight>,
