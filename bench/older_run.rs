@@ -1,4 +1,5 @@
-//! What crates/sim/examples/run.rs is, for engines before there was one: bench/engines.py puts it there.
+//! What crates/sim/examples/run.rs is, for engines before there was one: bench/engines.py puts it
+//! there.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Tells which engine this is, see `engine` in `src/lib.rs`. The crate `airtcp-identity` says what counts.
+//! Tells which engine this is, see `engine` in `src/lib.rs`. The crate `airtcp-identity` says what
+//! counts.
 
 use std::path::{Path, PathBuf};
 use std::{env, io};

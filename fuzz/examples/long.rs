@@ -1,5 +1,6 @@
-//! Throws changed seeds at a reader, for as long as it is told: `long TARGET SECONDS [FIRST]`. It needs no nightly compiler and knows
-//! nothing of coverage; cargo-fuzz finds more per execution. Seeds are the examples, the studies, and `corpus/`.
+//! Throws changed seeds at a reader, for as long as it is told: `long TARGET SECONDS [FIRST]`. It
+//! needs no nightly compiler and knows nothing of coverage; cargo-fuzz finds more per execution.
+//! Seeds are the examples, the studies, and `corpus/`.
 //!
 //! Inputs follow from their numbers. A panic names the number and writes the input to `crashes/`.
 

@@ -1,4 +1,5 @@
-//! Writes a first corpus: small captures of each format and link type, with a handshake, losses, SACK and a close.
+//! Writes a first corpus: small captures of each format and link type, with a handshake, losses,
+//! SACK and a close.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What is thrown at the readers of files and datagrams of strangers. Each function takes any bytes and panics on a defect.
+//! What is thrown at the readers of files and datagrams of strangers. Each function takes any bytes
+//! and panics on a defect.
 
 use std::io::Cursor;
 use std::sync::LazyLock;
@@ -16,7 +17,8 @@ use airtcp_sim::scenario::Scenario;
 use airtcp_sim::spec::{NodeId, RunSpec};
 use airtcp_sim::world::World;
 
-/// Bytes as a capture file, through the whole path: no panic, every packet counted once, bytes conserved.
+/// Bytes as a capture file, through the whole path: no panic, every packet counted once, bytes
+/// conserved.
 pub fn analyze(bytes: &[u8]) {
     // Few points and connections, so that thinning and eviction are reached.
     let options = Options { points: 16, idle_timeout_s: 60.0, max_connections: 4 };
@@ -45,7 +47,8 @@ pub fn analyze(bytes: &[u8]) {
     let _ = (analyzer.notes(), analyzer.damage().map(ToString::to_string), analyzer.summary());
 }
 
-/// Bytes as datagrams to the cooperative daemon: what is read writes back as it was, no connection's phase changes, memory is bounded.
+/// Bytes as datagrams to the cooperative daemon: what is read writes back as it was, no
+/// connection's phase changes, memory is bounded.
 pub fn announcement(bytes: &[u8]) {
     if let Ok(a) = Announcement::decode(bytes) {
         // What version 1 said is written as version 2.
@@ -95,8 +98,9 @@ static NETWORK: LazyLock<RunSpec> = LazyLock::new(|| {
     read.unwrap_or_else(|faults| panic!("{faults}"))
 });
 
-/// Bytes as packets of real programs, each behind two that say from where, when and how long: each is read or refused, goes through a
-/// network, and comes out once at most; ECN changes nothing but itself.
+/// Bytes as packets of real programs, each behind two that say from where, when and how long: each
+/// is read or refused, goes through a network, and comes out once at most; ECN changes nothing but
+/// itself.
 pub fn packet(bytes: &[u8]) {
     let mut world = World::build(&NETWORK).expect("a network");
     world.audit();
@@ -133,8 +137,8 @@ pub fn packet(bytes: &[u8]) {
     assert_eq!(world.finding(), None);
 }
 
-/// Bytes as a scenario file, to what a world is built from: what is accepted says the same again once it is written out, and every
-/// fault names a file.
+/// Bytes as a scenario file, to what a world is built from: what is accepted says the same again
+/// once it is written out, and every fault names a file.
 pub fn scenario(bytes: &[u8]) {
     let read = match Scenario::parse_bytes(bytes, "x.toml", &[]) {
         Ok(read) => read,
@@ -149,7 +153,8 @@ pub fn scenario(bytes: &[u8]) {
     assert_eq!(again.unwrap_or_else(|faults| panic!("{faults}")), spec);
 }
 
-/// Schemas of the files that `airtcp schema WHAT --out fuzz/schemas/WHAT.json` has written, and that of scenarios.
+/// Schemas of the files that `airtcp schema WHAT --out fuzz/schemas/WHAT.json` has written, and
+/// that of scenarios.
 static SCHEMAS: LazyLock<Vec<serde_json::Value>> = LazyLock::new(|| {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -158,7 +163,8 @@ static SCHEMAS: LazyLock<Vec<serde_json::Value>> = LazyLock::new(|| {
     read.chain([own]).collect()
 });
 
-/// Bytes as a sweep, study or experiment file, held against its schema: no panic, and every fault says something.
+/// Bytes as a sweep, study or experiment file, held against its schema: no panic, and every fault
+/// says something.
 pub fn document(bytes: &[u8]) {
     let Ok(document) = Document::parse_bytes(bytes, "x.toml", "sweep") else { return };
     for schema in SCHEMAS.iter() {

@@ -4,8 +4,8 @@
 //! cargo run --release -p airtcp-analyze --example speed -- [FILE]
 //! ```
 //!
-//! Without a file: writes one of 5 million packets to the directory for temporary files first, a thousand connections at once
-//! whose senders lose and repeat one segment in a hundred.
+//! Without a file: writes one of 5 million packets to the directory for temporary files first, a
+//! thousand connections at once whose senders lose and repeat one segment in a hundred.
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 #![allow(clippy::disallowed_types)] // it measures time
@@ -69,7 +69,8 @@ fn main() {
     }
 }
 
-/// User and system time of this process (proc(5): fields 14 and 15 of stat, hundredths of a second).
+/// User and system time of this process (proc(5): fields 14 and 15 of stat, hundredths of a
+/// second).
 fn processor_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<f64> = stat.rsplit(')').next().unwrap_or("").split(' ').filter_map(|f| f.parse().ok()).collect();

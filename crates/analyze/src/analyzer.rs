@@ -18,7 +18,8 @@ use crate::wifi::{self, Air};
 
 /// After FIN or RST from both sides a connection may still repeat something for so long.
 const LINGER: Span = Span::from_secs(5);
-/// Segments and points that all open flows together may keep, in each of their rings and series, beyond the least every one has.
+/// Segments and points that all open flows together may keep, in each of their rings and series,
+/// beyond the least every one has.
 const SEGMENTS: usize = 2_000_000;
 const POINTS: usize = 500_000;
 const LEAST_POINTS: usize = 64;
@@ -109,7 +110,8 @@ impl Analyzer {
         Ok(Analyzer::of(vec![place], Vec::new(), options))
     }
 
-    /// Several captures at once. `ahead_ns`: by how much the clock of each place is ahead of the first one's.
+    /// Several captures at once. `ahead_ns`: by how much the clock of each place is ahead of the
+    /// first one's.
     pub fn of(places: Vec<Place>, ahead_ns: Vec<i64>, options: Options) -> Analyzer {
         Analyzer {
             air: places.iter().map(|_| Air::default()).collect(),
@@ -128,7 +130,8 @@ impl Analyzer {
         }
     }
 
-    /// Reads up to that many packets more; false at the end of the file or of what can be read of it.
+    /// Reads up to that many packets more; false at the end of the file or of what can be read of
+    /// it.
     pub fn advance(&mut self, packets: u64) -> bool {
         for _ in 0..packets {
             if self.at_end {

@@ -15,8 +15,8 @@ use crate::view::View;
 /// Timestamps that have not been echoed; older ones are forgotten.
 const ECHOES: usize = 64;
 
-/// The round trip from the capture to one end and back. The least of: its answer to a SYN or SYN-ACK, its ACKs of data, and
-/// its echoes of timestamps.
+/// The round trip from the capture to one end and back. The least of: its answer to a SYN or
+/// SYN-ACK, its ACKs of data, and its echoes of timestamps.
 #[derive(Debug, Default)]
 struct Loop {
     least: Option<Span>,

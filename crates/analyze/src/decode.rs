@@ -1,4 +1,5 @@
-//! From a captured frame to the TCP segment in it. `etherparse` takes IP and TCP apart, also where the snapshot length cut them.
+//! From a captured frame to the TCP segment in it. `etherparse` takes IP and TCP apart, also where
+//! the snapshot length cut them.
 
 mod link;
 mod wlan;
@@ -109,7 +110,8 @@ pub(crate) fn decode(raw: &Raw) -> Result<Segment, Skipped> {
             n => (n + 40, None),
         },
     };
-    // Offloading leaves the length of a packet at 0 where it is captured before its segmentation; then that of the frame counts.
+    // Offloading leaves the length of a packet at 0 where it is captured before its segmentation; then
+    // that of the frame counts.
     let ip_bytes = if declared == 0 || (declared < ip_header && tcp.len_source == LenSource::Slice) {
         (raw.wire_bytes as usize).saturating_sub(before_ip)
     } else {
@@ -176,8 +178,8 @@ mod option {
     pub(super) const TIMESTAMPS: u8 = 8;
 }
 
-/// Walked by hand: the library's iterator ends at the first option it does not know, such as those of Multipath TCP, TCP Fast
-/// Open and T/TCP.
+/// Walked by hand: the library's iterator ends at the first option it does not know, such as those
+/// of Multipath TCP, TCP Fast Open and T/TCP.
 fn options(mut rest: &[u8], cut: bool) -> Options {
     let mut options = Options { cut, ..Options::default() };
     let word = |b: &[u8]| u32::from_be_bytes([b[0], b[1], b[2], b[3]]);

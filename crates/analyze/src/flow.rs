@@ -1,6 +1,7 @@
-//! One direction of a connection: the data it carries, and the ACKs of it that come the other way. The state is that of the
-//! sender as far as the capture lets it be seen. By concern: [`sent`] what the sender sends, [`acks`] what is acknowledged,
-//! [`classify`] why something was sent again, [`limits`] what held the sender back, [`finish`] rows.
+//! One direction of a connection: the data it carries, and the ACKs of it that come the other way.
+//! The state is that of the sender as far as the capture lets it be seen. By concern: [`sent`] what
+//! the sender sends, [`acks`] what is acknowledged, [`classify`] why something was sent again,
+//! [`limits`] what held the sender back, [`finish`] rows.
 
 mod acks;
 mod classify;
@@ -39,7 +40,8 @@ pub(crate) struct Limits {
 /// When and where a packet passed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passing {
-    /// When it was at the flow's sender, since the first packet of the capture. Seen from there nothing is `near`.
+    /// When it was at the flow's sender, since the first packet of the capture. Seen from there
+    /// nothing is `near`.
     pub now: Time,
     /// When it passed the capture.
     pub seen: Time,
@@ -63,13 +65,15 @@ pub(crate) struct Passing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// Fast recovery, until `high` is acknowledged. `partial`: the acknowledgement has moved within it.
+    /// Fast recovery, until `high` is acknowledged. `partial`: the acknowledgement has moved within
+    /// it.
     Recovery {
         high: u64,
         partial: bool,
         undone: bool,
     },
-    /// After a timeout. `undone`: the first ACK showed that there had been no loss, on which Linux ends it (RFC 3522 and 4015).
+    /// After a timeout. `undone`: the first ACK showed that there had been no loss, on which Linux
+    /// ends it (RFC 3522 and 4015).
     Loss {
         high: u64,
         partial: bool,
@@ -169,7 +173,8 @@ pub(crate) struct Flow {
     state: State,
     dup_acks: u32,
     window_at_first_duplicate: u32,
-    /// When the acknowledgement last moved, when an ACK last said anything new, when data last passed.
+    /// When the acknowledgement last moved, when an ACK last said anything new, when data last
+    /// passed.
     advanced_at: Time,
     reported_at: Time,
     sent_at: Time,
@@ -311,7 +316,8 @@ impl Flow {
         self.max - self.una
     }
 
-    /// Payload bytes of a full segment. Where segmentation is offloaded the capture shows larger ones than were announced.
+    /// Payload bytes of a full segment. Where segmentation is offloaded the capture shows larger
+    /// ones than were announced.
     pub(crate) fn mss(&self) -> u32 {
         let options = if self.timestamps { 12 } else { 0 };
         match self.announced_mss {
@@ -328,8 +334,9 @@ impl Flow {
         saturate32(bytes / u64::from(self.mss()))
     }
 
-    /// Bytes: the largest flight since the last loss, before the next one. A lower bound of cwnd, and equal to it for a sender
-    /// that neither application nor receive window holds back. While a loss is repaired: what is on its way now.
+    /// Bytes: the largest flight since the last loss, before the next one. A lower bound of cwnd,
+    /// and equal to it for a sender that neither application nor receive window holds back.
+    /// While a loss is repaired: what is on its way now.
     pub(crate) fn cwnd_estimate(&self) -> u64 {
         match self.state {
             State::Open => self.round_flight,

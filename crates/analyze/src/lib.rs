@@ -1,11 +1,15 @@
-//! Reads captures of real TCP traffic and says what its senders did: each retransmission and why, what was known when a
-//! timeout fired, round trips, windows, and what other loss policies would have done.
+//! Reads captures of real TCP traffic and says what its senders did: each retransmission and why,
+//! what was known when a timeout fired, round trips, windows, and what other loss policies would
+//! have done.
 //!
-//! Bytes come from any [`std::io::Read`]; time is that of the packets. Memory is bounded whatever the capture's length:
-//! connections end when they close or fall silent, the rows of their tables are taken out in batches ([`Analyzer::drain`]).
+//! Bytes come from any [`std::io::Read`]; time is that of the packets. Memory is bounded whatever
+//! the capture's length: connections end when they close or fall silent, the rows of their tables
+//! are taken out in batches ([`Analyzer::drain`]).
 //!
-//! [`reader`] files, `places` several of them, `decode` headers, `open` and `connection` which packets belong together, `view` what the sender had heard
-//! when it sent something, `flow` its state and why it repeated something, `whatif` other policies, `wifi` what stations did on the air, [`tables`] what comes out.
+//! [`reader`] files, `places` several of them, `decode` headers, `open` and `connection` which
+//! packets belong together, `view` what the sender had heard when it sent something, `flow` its
+//! state and why it repeated something, `whatif` other policies, `wifi` what stations did on the
+//! air, [`tables`] what comes out.
 
 mod analyzer;
 mod connection;

@@ -1,4 +1,5 @@
-//! The connections that are open, found by their ends, in the order in which they were last heard of.
+//! The connections that are open, found by their ends, in the order in which they were last heard
+//! of.
 
 use hashbrown::HashMap;
 
@@ -22,7 +23,8 @@ struct Slot {
     newer: u32,
 }
 
-/// A hash map finds; the order of everything else is a list from the one silent longest to the one heard of last.
+/// A hash map finds; the order of everything else is a list from the one silent longest to the one
+/// heard of last.
 #[derive(Debug)]
 pub(crate) struct Open {
     by_ends: HashMap<Ends, u32>,

@@ -1,5 +1,5 @@
-//! Several files as one stream of packets, in the order of time: files that one was rotated into follow each other at one place;
-//! places are merged.
+//! Several files as one stream of packets, in the order of time: files that one was rotated into
+//! follow each other at one place; places are merged.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// `first`: its number among all files and the file; `later`: those that follow, in the order of time.
+    /// `first`: its number among all files and the file; `later`: those that follow, in the order
+    /// of time.
     pub fn new(first: (usize, Reader), later: impl IntoIterator<Item = (usize, Opener)>) -> Place {
         Place { reader: first.1, file: first.0, later: later.into_iter().collect(), over: false }
     }

@@ -1,7 +1,7 @@
 //! Capture files, packet by packet: pcap, pcapng, and gzip of either, in bounded memory.
 //!
-//! `pcap-parser` knows the formats; what is here keeps a buffer filled, knows the place in the file, and says what is wrong
-//! there. Blocks that hold no packets are skipped.
+//! `pcap-parser` knows the formats; what is here keeps a buffer filled, knows the place in the
+//! file, and says what is wrong there. Blocks that hold no packets are skipped.
 
 mod buffer;
 mod pcap;
@@ -19,12 +19,12 @@ use self::buffer::Buffer;
 use self::pcap::Pcap;
 use self::pcapng::PcapNg;
 
-/// More bytes than this are not one packet: the largest snapshot length libpcap accepts for any link type is 128 MiB, but what
-/// carries TCP stays below 256 KiB.
+/// More bytes than this are not one packet: the largest snapshot length libpcap accepts for any
+/// link type is 128 MiB, but what carries TCP stays below 256 KiB.
 const MAX_BLOCK_BYTES: usize = 16 << 20;
 
-/// A time by the clock of a capture: nanoseconds since 1970-01-01 00:00 UTC. Flows count from the first packet on instead
-/// ([`airtcp_core::units::Time`]).
+/// A time by the clock of a capture: nanoseconds since 1970-01-01 00:00 UTC. Flows count from the
+/// first packet on instead ([`airtcp_core::units::Time`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct UnixTime(u64);
 

@@ -4,8 +4,8 @@ use airtcp_core::units::Span;
 
 /// RTO before the first sample (RFC 6298 section 2.1).
 const INITIAL_RTO: Span = Span::from_secs(1);
-/// Least `4 RTTVAR` in the estimate shown. Linux's minimum; RFC 6298 has 1 s for the whole timeout, BSDs 30 ms to 1 s: from
-/// outside it cannot be known.
+/// Least `4 RTTVAR` in the estimate shown. Linux's minimum; RFC 6298 has 1 s for the whole timeout,
+/// BSDs 30 ms to 1 s: from outside it cannot be known.
 const VARIATION_FLOOR: Span = Span::from_ms(200);
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,7 +52,8 @@ impl Rtt {
     pub(crate) fn srtt(&self) -> Span {
         self.srtt
     }
-    /// The timeout of a sender that is `near` (there and back) away from the capture, not backed off.
+    /// The timeout of a sender that is `near` (there and back) away from the capture, not backed
+    /// off.
     pub(crate) fn rto(&self, near: Span) -> Span {
         if self.srtt.is_zero() {
             return INITIAL_RTO;
@@ -72,7 +73,8 @@ impl Rtt {
 mod tests {
     use super::*;
 
-    /// RFC 6298 section 2 by hand: 100 ms gives SRTT 100, RTTVAR 50; then 140 ms gives RTTVAR 47.5, SRTT 105.
+    /// RFC 6298 section 2 by hand: 100 ms gives SRTT 100, RTTVAR 50; then 140 ms gives RTTVAR 47.5,
+    /// SRTT 105.
     #[test]
     fn the_timeout_follows_the_rfc() {
         let mut rtt = Rtt::default();

@@ -7,8 +7,8 @@ use airtcp_core::convert::count;
 use airtcp_core::flags;
 use airtcp_core::units::Time;
 
-/// Offsets count from here, so that what lies before the first byte seen has a number, too. Its low half is zero: an
-/// offset's is the sequence number relative to the first one.
+/// Offsets count from here, so that what lies before the first byte seen has a number, too. Its low
+/// half is zero: an offset's is the sequence number relative to the first one.
 pub(crate) const ORIGIN: u64 = 1 << 40;
 
 flags! {
@@ -199,8 +199,8 @@ impl SendHistory {
         self.sent.insert(index + 1, upper);
     }
 
-    /// Cuts segments at both ends of the range, and shows those in it to `f`, which may change all but where they begin and
-    /// end, and whether they are SACKed.
+    /// Cuts segments at both ends of the range, and shows those in it to `f`, which may change all
+    /// but where they begin and end, and whether they are SACKed.
     pub(crate) fn change(&mut self, start: u64, end: u64, mut f: impl FnMut(&mut Sent)) {
         for at in [start, end] {
             let index = self.find(at);
@@ -221,7 +221,8 @@ impl SendHistory {
         self.sent.range(self.find(start).min(self.sent.len())..).take_while(move |s| s.start < end).inspect(|_| look(1))
     }
 
-    /// Marks as SACKed what lies wholly in the range and is outstanding; `f` sees what was not marked before.
+    /// Marks as SACKed what lies wholly in the range and is outstanding; `f` sees what was not
+    /// marked before.
     pub(crate) fn sack(&mut self, start: u64, end: u64, mut f: impl FnMut(&Sent)) {
         let mut index = self.find(start).max(self.acked);
         if self.sent.get(index).is_some_and(|s| s.start < start) {

@@ -1,4 +1,5 @@
-//! Series of bounded length: when one is full, every other point goes, and from then on only every second as many come in.
+//! Series of bounded length: when one is full, every other point goes, and from then on only every
+//! second as many come in.
 
 #[derive(Debug)]
 pub(crate) struct Thinned<T> {

@@ -1,17 +1,19 @@
-//! The sender's view of a flow: what passed the capture, in the order in which it was sent and heard there.
+//! The sender's view of a flow: what passed the capture, in the order in which it was sent and
+//! heard there.
 //!
-//! Between the capture and the sender may lie a long way and a queue. An ACK that passes reaches the sender later; data that
-//! passes was sent before. Both show in a capture:
+//! Between the capture and the sender may lie a long way and a queue. An ACK that passes reaches
+//! the sender later; data that passes was sent before. Both show in a capture:
 //!
-//! - **TSecr**: data echoes the newest timestamp that the sender had heard (RFC 7323 section 4.3). ACKs with a newer one came
-//!   after it was sent.
+//! - **TSecr**: data echoes the newest timestamp that the sender had heard (RFC 7323 section 4.3).
+//!   ACKs with a newer one came after it was sent.
 //! - **TSval** is the sender's clock. A packet that passes later, by that clock, than the quickest
 //!   one waited that much longer in queues before the capture.
 //!
-//! Without timestamps queues before the capture are not known. But if data passed until just before a repetition, its sender
-//! was not silent, so that the timer had hardly run out (`flowing`).
+//! Without timestamps queues before the capture are not known. But if data passed until just before
+//! a repetition, its sender was not silent, so that the timer had hardly run out (`flowing`).
 //!
-//! The least round trip between capture and sender (`near`) is reckoned to the way of the ACKs, queues to that of the data.
+//! The least round trip between capture and sender (`near`) is reckoned to the way of the ACKs,
+//! queues to that of the data.
 
 use std::collections::VecDeque;
 
@@ -44,8 +46,8 @@ struct Clock {
     first: Option<(u32, Time)>,
     ticks: u64,
     tick_ns: Option<u64>,
-    /// The least time that passed between the clock's and the capture's, which is only known but for a constant; and when it was
-    /// brought up to date.
+    /// The least time that passed between the clock's and the capture's, which is only known but
+    /// for a constant; and when it was brought up to date.
     least_ns: i64,
     updated: Time,
 }

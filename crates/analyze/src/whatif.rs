@@ -6,9 +6,10 @@
 //! repeats the segment. Consequences of the answer (another window, other packets) are not played
 //! through: a timeout counts as avoided if the policy had the loss before it.
 //!
-//! Not in a capture and therefore inferred: cwnd, see [`crate::flow::Flow::cwnd_estimate`]; whether unsent data was at hand,
-//! assumed unless the last segment sent carried PSH or FIN, which stacks set on the last of what was written. All times are
-//! those of the capture, which a sender that is `near` away has half a round trip later.
+//! Not in a capture and therefore inferred: cwnd, see [`crate::flow::Flow::cwnd_estimate`]; whether
+//! unsent data was at hand, assumed unless the last segment sent carried PSH or FIN, which stacks
+//! set on the last of what was written. All times are those of the capture, which a sender that is
+//! `near` away has half a round trip later.
 
 use airtcp_core::tcp::loss::{AnyLoss, Hole, LossConfig, LossContext, Report, Verdict};
 use airtcp_core::units::{Span, Time};

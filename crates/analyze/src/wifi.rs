@@ -1,8 +1,9 @@
-//! Captures in monitor mode: what each pair of stations did on the air. Only what 802.11 sends in the clear is read, so that
-//! encrypted networks are seen as well.
+//! Captures in monitor mode: what each pair of stations did on the air. Only what 802.11 sends in
+//! the clear is read, so that encrypted networks are seen as well.
 //!
-//! MPDUs are one PPDU if they have the same sender and receiver and the same number of their A-MPDU, or the same time on the
-//! card's clock. A Block Ack says which MPDUs of the last PPDU arrived. ACK and CTS have no sender: it is whom the frame before was sent to.
+//! MPDUs are one PPDU if they have the same sender and receiver and the same number of their
+//! A-MPDU, or the same time on the card's clock. A Block Ack says which MPDUs of the last PPDU
+//! arrived. ACK and CTS have no sender: it is whom the frame before was sent to.
 
 mod airtime;
 mod radiotap;
@@ -29,7 +30,8 @@ const BINS: usize = 512;
 const FIRST_BIN: Span = Span::from_ms(10);
 /// A copy is told from new data by the sequence numbers before it.
 const REMEMBERED: usize = 256;
-/// Over such a time the air counts as busy if it was so for this many percent, with the least pause before each PPDU.
+/// Over such a time the air counts as busy if it was so for this many percent, with the least pause
+/// before each PPDU.
 const BUSY_OVER: Span = Span::from_ms(100);
 const BUSY_PERCENT: u64 = 70;
 const PAUSE: Span = Span::from_us(50);
@@ -205,7 +207,8 @@ fn frame(bytes: &[u8]) -> Option<Frame> {
 }
 
 impl Air {
-    /// A frame is heard. Says whether it carries what the capture has shown already: a copy that its radio repeated.
+    /// A frame is heard. Says whether it carries what the capture has shown already: a copy that
+    /// its radio repeated.
     pub(crate) fn on_frame(&mut self, now: Time, raw: &Raw) -> bool {
         let heard = radiotap::parse(raw.data).and_then(|tap| {
             let bytes = raw.data.get(tap.length..)?;

@@ -1,4 +1,5 @@
-//! The work for a packet is bounded by a few steps, however many segments are outstanding: counted, not timed.
+//! The work for a packet is bounded by a few steps, however many segments are outstanding: counted,
+//! not timed.
 
 // Tests may cast numbers that they know.
 #![allow(clippy::cast_possible_truncation)]
@@ -46,7 +47,8 @@ impl File {
         self.bytes.extend(options);
     }
 
-    /// A connection whose sender's segments pass in this order, each followed by an ACK with SACK if wanted.
+    /// A connection whose sender's segments pass in this order, each followed by an ACK with SACK
+    /// if wanted.
     fn conversation(order: impl Iterator<Item = u32>, sack: bool) -> File {
         let mut file = File::new();
         let syn = [2, 4, 5, 0xb4, 4, 2, 1, 3, 3, 14, 1, 1];

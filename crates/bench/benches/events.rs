@@ -1,8 +1,9 @@
-//! The two structures that order events, each against its rivals, in the hold model: take the earliest, put it back some
-//! delay later. `cargo bench -p airtcp-bench --bench events`.
+//! The two structures that order events, each against its rivals, in the hold model: take the
+//! earliest, put it back some delay later. `cargo bench -p airtcp-bench --bench events`.
 //!
 //! - One deadline per component: the tree of `timeline` against a 4-ary heap and a radix heap.
-//! - Packets in flight: `packets_in_flight`, by its FIFOs and by its calendar alone, against a 4-ary heap.
+//! - Packets in flight: `packets_in_flight`, by its FIFOs and by its calendar alone, against a
+//!   4-ary heap.
 //!
 //! Medians on a shared two-core virtual machine (AMD EPYC, family 26), ns per step:
 //!
@@ -14,8 +15,9 @@
 //!
 //! The first row is of a winner tree, which `timeline` was before it had groups of eight times.
 //!
-//! The radix heap wins from some hundred components on, but it does not order ties by component and keeps moved deadlines as
-//! dead entries. With lazy timers a world touches its deadlines so rarely (3 % of the time with 100 flows) that order wins.
+//! The radix heap wins from some hundred components on, but it does not order ties by component and
+//! keeps moved deadlines as dead entries. With lazy timers a world touches its deadlines so rarely
+//! (3 % of the time with 100 flows) that order wins.
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 #![allow(clippy::disallowed_methods)] // the platform's logarithms are good enough to compare with
@@ -93,7 +95,8 @@ impl<T: Copy + PartialOrd> FourAryHeap<T> {
     }
 }
 
-/// Monotone: nothing earlier than the last taken out may be put in. Bucket i holds what differs from it first in bit i - 1.
+/// Monotone: nothing earlier than the last taken out may be put in. Bucket i holds what differs
+/// from it first in bit i - 1.
 struct RadixHeap {
     buckets: Vec<Vec<(u64, u32)>>,
     last: u64,

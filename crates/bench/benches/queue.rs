@@ -101,7 +101,8 @@ fn steady_10_000_flows(bencher: divan::Bencher, name: &str) {
     bencher.counter(ItemsCount::new(PAIRS)).bench_local(|| line.run(1));
 }
 
-/// Two arrivals per departure: the discipline drops half of them, whichever way it does that. The unbounded FIFO grows.
+/// Two arrivals per departure: the discipline drops half of them, whichever way it does that. The
+/// unbounded FIFO grows.
 #[divan::bench(args = QueueConfig::NAMES)]
 fn overload(bencher: divan::Bencher, name: &str) {
     let mut line = Line::new(name, 64, 4);

@@ -1,7 +1,7 @@
 //! Cost of one series and its status in each rate control, evaluations of the statistics included.
 //!
-//! `cargo bench -p airtcp-bench --bench rate`. An item is one A-MPDU (802.11n, two streams, 40 MHz, 64 modes) or, for
-//! `minstrel`, one frame (802.11g).
+//! `cargo bench -p airtcp-bench --bench rate`. An item is one A-MPDU (802.11n, two streams, 40 MHz,
+//! 64 modes) or, for `minstrel`, one frame (802.11g).
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 

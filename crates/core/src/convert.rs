@@ -1,4 +1,5 @@
-//! Conversions between integers that can lose something, by what they do with it. Everything else is `From` or `TryFrom`.
+//! Conversions between integers that can lose something, by what they do with it. Everything else
+//! is `From` or `TryFrom`.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)] // what each function is for
 
@@ -115,7 +116,8 @@ pub const fn floor64(x: f64) -> u64 {
     x as u64
 }
 
-/// The integer part as an index; a number out of range, or none at all, gives the nearest bound, or 0.
+/// The integer part as an index; a number out of range, or none at all, gives the nearest bound, or
+/// 0.
 pub const fn floor_index(x: f32) -> usize {
     x as usize
 }

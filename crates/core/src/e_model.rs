@@ -1,14 +1,17 @@
-//! The E-model's rating of a conversation by its delay and its loss (ITU-T G.107), with all other inputs at their defaults.
+//! The E-model's rating of a conversation by its delay and its loss (ITU-T G.107), with all other
+//! inputs at their defaults.
 //!
-//! R is 93.2 without delay and loss. ITU-T G.109 calls 90 and more best, 80 high, 70 medium, 60 low, 50 poor; below, nearly all
-//! listeners are dissatisfied.
+//! R is 93.2 without delay and loss. ITU-T G.109 calls 90 and more best, 80 high, 70 medium, 60
+//! low, 50 poor; below, nearly all listeners are dissatisfied.
 
 /// R at the default values of all inputs (G.107 table 3).
 const DEFAULT_R: f64 = 93.2;
-/// Robustness of a codec that conceals losses: G.711 with packet loss concealment (G.113 appendix I, Bpl of random losses).
+/// Robustness of a codec that conceals losses: G.711 with packet loss concealment (G.113 appendix
+/// I, Bpl of random losses).
 const BPL: f64 = 25.1;
 
-/// The rating R for a one-way delay from mouth to ear and a part of packets that is missing at playout, losses being random.
+/// The rating R for a one-way delay from mouth to ear and a part of packets that is missing at
+/// playout, losses being random.
 pub fn rating(delay_ms: f64, lost: f64) -> f64 {
     let percent = 100.0 * lost.clamp(0.0, 1.0);
     let loss = 95.0 * percent / (percent + BPL);

@@ -1,6 +1,7 @@
 //! [`flags!`]: a set of flags in one byte, as a type of its own.
 
-/// Declares a set of flags. Sets are joined with `|`; a test says whether all or any of the given flags are in.
+/// Declares a set of flags. Sets are joined with `|`; a test says whether all or any of the given
+/// flags are in.
 #[macro_export]
 macro_rules! flags {
     ($(#[$doc:meta])* $vis:vis struct $name:ident { $($(#[$flag_doc:meta])* $flag:ident = $bits:literal,)+ }) => {

@@ -1,7 +1,8 @@
 //! The protocol state machines of airtcp.
 //!
-//! Everything here is sans-IO: time, randomness and packets come in as arguments, actions go out as values. No clocks,
-//! threads, sockets or globals. The simulator, the emulator and the host tools drive the same code.
+//! Everything here is sans-IO: time, randomness and packets come in as arguments, actions go out as
+//! values. No clocks, threads, sockets or globals. The simulator, the emulator and the host tools
+//! drive the same code.
 
 // Tests may compare with the platform's logarithms, and cast numbers that they know.
 #![cfg_attr(

@@ -1,11 +1,14 @@
-//! NADA, the congestion control of interactive media (RFC 8698): the receiver's signal of congestion and the sender's rate.
+//! NADA, the congestion control of interactive media (RFC 8698): the receiver's signal of
+//! congestion and the sender's rate.
 //!
-//! The receiver turns delays and losses into one signal in milliseconds, and reports it every [`FEEDBACK_EVERY`]. The sender follows
-//! it to a rate between two bounds. Nothing here sends: the driver carries packets and reports.
+//! The receiver turns delays and losses into one signal in milliseconds, and reports it every
+//! [`FEEDBACK_EVERY`]. The sender follows it to a rate between two bounds. Nothing here sends: the
+//! driver carries packets and reports.
 //!
-//! Deviations. Without ECN: calls do not use it yet, so the term of marks is zero. A base delay is the smallest of the whole call.
-//! The mean interval between losses is that of the last eight (RFC 8698 leaves the average open; RFC 5348 section 5.4 takes eight).
-//! A sender that hears no report keeps its rate.
+//! Deviations. Without ECN: calls do not use it yet, so the term of marks is zero. A base delay is
+//! the smallest of the whole call. The mean interval between losses is that of the last eight (RFC
+//! 8698 leaves the average open; RFC 5348 section 5.4 takes eight). A sender that hears no report
+//! keeps its rate.
 
 use std::collections::VecDeque;
 
@@ -13,7 +16,8 @@ use crate::units::{DataRate, Span, Time};
 
 /// DELTA: time between two reports.
 pub const FEEDBACK_EVERY: Span = Span::from_ms(100);
-/// Bytes of a report at the IP layer: IP and UDP headers, and 24 bytes of an RTCP packet (RFC 8698 section 6.4 asks for 12).
+/// Bytes of a report at the IP layer: IP and UDP headers, and 24 bytes of an RTCP packet (RFC 8698
+/// section 6.4 asks for 12).
 pub const REPORT_BYTES: u16 = 52;
 
 // RFC 8698, figures 3 and 4.
@@ -137,7 +141,8 @@ impl Receiver {
         })
     }
 
-    /// Losses come often enough that the call competes with a control that fills queues (section 5.1.1).
+    /// Losses come often enough that the call competes with a control that fills queues (section
+    /// 5.1.1).
     fn has_recent_loss(&self) -> bool {
         let Some(since) = self.since_loss else { return false };
         let Some(mean) = self.mean_interval() else { return true };
@@ -222,7 +227,8 @@ mod tests {
     fn the_gradual_update_is_that_of_section_4_3() {
         let mut sender = Sender { rate_bps: 750_000.0, signal_ms: 20.0, ..Sender::new(LEAST, MOST) };
         sender.on_report(Time::ZERO, &gradual(30.0), Span::from_ms(30));
-        // offset 30 - 10 * 2 = 10, change 10: 750 000 (1 - 0.5 * 0.2 * 0.02) - 0.5 * 2 * 0.02 of what is left.
+        // offset 30 - 10 * 2 = 10, change 10: 750 000 (1 - 0.5 * 0.2 * 0.02) - 0.5 * 2 * 0.02 of what is
+        // left.
         let after = 750_000.0 * (1.0 - 0.002);
         assert!((sender.rate_bps() - (after - 0.02 * after)).abs() < 1e-6, "{}", sender.rate_bps());
     }

@@ -1,4 +1,5 @@
-//! A packet as the simulator carries it: 64 bytes of header fields, no payload. [`Pool`] is the slab they live in.
+//! A packet as the simulator carries it: 64 bytes of header fields, no payload. [`Pool`] is the
+//! slab they live in.
 
 use crate::convert::count;
 use crate::flags;
@@ -35,7 +36,8 @@ pub enum Kind {
     /// A TCP segment.
     #[default]
     Tcp,
-    /// A UDP datagram; of external packets also a fragment, and all that is neither TCP nor an echo.
+    /// A UDP datagram; of external packets also a fragment, and all that is neither TCP nor an
+    /// echo.
     Udp,
     /// An ICMP echo request.
     EchoRequest,
@@ -79,16 +81,19 @@ pub struct SackBlock {
 pub struct AccurateEcn {
     /// The field ACE (flags AE, CWR and ECE): the low bits of how many packets came marked.
     pub ace: u8,
-    /// From its option: how many bytes of data came marked, modulo 2^24. `None`: there is no option.
+    /// From its option: how many bytes of data came marked, modulo 2^24. `None`: there is no
+    /// option.
     pub ce_bytes: Option<u32>,
 }
 
-/// In the place of the last SACK block's end: the flag AE, and the option of Accurate ECN with its counter below.
+/// In the place of the last SACK block's end: the flag AE, and the option of Accurate ECN with its
+/// counter below.
 const AE: u32 = 1 << 31;
 const HAS_CE_BYTES: u32 = 1 << 30;
 const CE_BYTES: u32 = (1 << 24) - 1;
 
-/// The most SACK blocks one segment can carry (RFC 2018 section 3); with timestamps it is [`MAX_SACK_WITH_TS`].
+/// The most SACK blocks one segment can carry (RFC 2018 section 3); with timestamps it is
+/// [`MAX_SACK_WITH_TS`].
 pub const MAX_SACK: usize = 4;
 /// The most SACK blocks beside timestamps.
 pub const MAX_SACK_WITH_TS: usize = 3;
@@ -138,12 +143,14 @@ const EXTERNAL_AC_HIGH: u8 = 0x40;
 const REVERSE: u8 = 0x80;
 
 impl Packet {
-    /// An empty packet of `flow`. `incarnation` tells one connection of a flow from the next, as a fresh port would: a
-    /// late packet of an older one is not taken for the new one's. It counts modulo 16.
+    /// An empty packet of `flow`. `incarnation` tells one connection of a flow from the next, as a
+    /// fresh port would: a late packet of an older one is not taken for the new one's. It
+    /// counts modulo 16.
     pub fn new(flow: FlowId, kind: Kind, incarnation: u8) -> Packet {
         Packet { flow, kind, meta: (incarnation & INCARNATION) << INCARNATION_SHIFT, ..Packet::default() }
     }
-    /// An empty packet that comes from outside the simulator. `connection`: see [`Self::connection`].
+    /// An empty packet that comes from outside the simulator. `connection`: see
+    /// [`Self::connection`].
     pub fn external(kind: Kind, connection: u32, ac: Ac) -> Packet {
         let ac = ac as u8;
         let meta = EXTERNAL | (ac & 1) | (ac >> 1) << 6;
@@ -166,13 +173,15 @@ impl Packet {
     #[inline]
     pub fn connection(&self) -> u32 {
         if self.is_external() {
-            // Four SACK blocks leave no room for timestamps in 40 bytes of options, nor for the connection in its place.
+            // Four SACK blocks leave no room for timestamps in 40 bytes of options, nor for the connection in
+            // its place.
             if self.sack_count() == MAX_SACK { self.ts_ecr } else { self.sack[MAX_SACK - 1].start.0 }
         } else {
             self.flow.0 << INCARNATION_BITS | u32::from(self.incarnation())
         }
     }
-    /// As [`Self::connection`], but the connections of a simulated flow that follow each other are one.
+    /// As [`Self::connection`], but the connections of a simulated flow that follow each other are
+    /// one.
     #[inline]
     pub fn conversation(&self) -> u32 {
         self.connection() >> INCARNATION_BITS
@@ -217,8 +226,8 @@ impl Packet {
     pub fn sack(&self) -> &[SackBlock] {
         &self.sack[..self.sack_count()]
     }
-    /// A number of the driver's own, zero unless it sets one. It lies where the last SACK block would, so a packet that has one
-    /// there has no number, nor has an external one.
+    /// A number of the driver's own, zero unless it sets one. It lies where the last SACK block
+    /// would, so a packet that has one there has no number, nor has an external one.
     pub fn tag(&self) -> u32 {
         if self.has_tag() { self.sack[MAX_SACK - 1].start.0 } else { 0 }
     }
@@ -238,7 +247,8 @@ impl Packet {
             ce_bytes: (told & HAS_CE_BYTES != 0).then_some(told & CE_BYTES),
         }
     }
-    /// See [`Self::accurate_ecn`]. A packet that can have no [`Self::tag`] has no such field either.
+    /// See [`Self::accurate_ecn`]. A packet that can have no [`Self::tag`] has no such field
+    /// either.
     pub fn set_accurate_ecn(&mut self, told: AccurateEcn) {
         let flags = TcpFlags::when(told.ace & 2 != 0, TcpFlags::CWR) | TcpFlags::when(told.ace & 1 != 0, TcpFlags::ECE);
         self.flags = self.flags.without(TcpFlags::CWR | TcpFlags::ECE) | flags;
@@ -250,8 +260,8 @@ impl Packet {
     fn has_tag(&self) -> bool {
         !self.is_external() && self.sack_count() < MAX_SACK
     }
-    /// Appends a block; ignored when all [`MAX_SACK`] places are taken, and on an external packet with timestamps when
-    /// [`MAX_SACK_WITH_TS`] are.
+    /// Appends a block; ignored when all [`MAX_SACK`] places are taken, and on an external packet
+    /// with timestamps when [`MAX_SACK_WITH_TS`] are.
     pub fn push_sack(&mut self, block: SackBlock) {
         let n = self.sack_count();
         if n == MAX_SACK {

@@ -1,9 +1,9 @@
 //! The registry of policies: name → policy, its parameters, its schema, its page.
 //!
-//! A policy axis (congestion control, loss policy, queue discipline) is one trait and one call of [`policies!`] in the
-//! axis's `mod.rs`. A new policy is one file beside that `mod.rs` and one line in the call; its name in scenario files,
-//! its schema, its page (`airtcp explain`) and its place in the completeness tests follow from that line. A new axis is
-//! also one line in [`AXES`].
+//! A policy axis (congestion control, loss policy, queue discipline) is one trait and one call of
+//! [`policies!`] in the axis's `mod.rs`. A new policy is one file beside that `mod.rs` and one line
+//! in the call; its name in scenario files, its schema, its page (`airtcp explain`) and its place
+//! in the completeness tests follow from that line. A new axis is also one line in [`AXES`].
 
 mod choice;
 
@@ -56,8 +56,8 @@ pub const AXES: &[Axis] = &[
 
 /// A policy's page: the comment that opens its file.
 ///
-/// Its first paragraph says what the policy decides. One paragraph each begins with the labels of [`Page::LABELS`]; the
-/// other paragraphs say how the policy works.
+/// Its first paragraph says what the policy decides. One paragraph each begins with the labels of
+/// [`Page::LABELS`]; the other paragraphs say how the policy works.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
     /// The policy's name in scenario files.
@@ -68,8 +68,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Labels of the paragraphs that every page has: where the policy comes from, how it differs from its siblings, where
-    /// it is valid, and where it deviates from its source.
+    /// Labels of the paragraphs that every page has: where the policy comes from, how it differs
+    /// from its siblings, where it is valid, and where it deviates from its source.
     pub const LABELS: [&'static str; 4] = ["Source", "Siblings", "Valid", "Deviations"];
 
     #[doc(hidden)]
@@ -123,7 +123,8 @@ pub const fn opening_length(source: &str) -> usize {
     }
 }
 
-/// The first `N` bytes of a source file, on their own: the rest of the file stays out of the binary.
+/// The first `N` bytes of a source file, on their own: the rest of the file stays out of the
+/// binary.
 #[doc(hidden)]
 pub const fn opening<const N: usize>(source: &str) -> [u8; N] {
     let mut copy = [0; N];
@@ -148,19 +149,23 @@ macro_rules! page {
     }};
 }
 
-/// Declares an axis. `module => Policy / PolicyConfig` names a file `module.rs` with a type `Policy` that implements the
-/// axis's trait and a type `PolicyConfig` with `fn build(&self, ctx: &Ctx) -> Policy`. The scenario name is `module`. The
-/// comment that opens `module.rs` is the policy's [`Page`](crate::policy::Page); parts of a large policy are files in a
-/// folder `module/` beside it.
+/// Declares an axis. `module => Policy / PolicyConfig` names a file `module.rs` with a type
+/// `Policy` that implements the axis's trait and a type `PolicyConfig` with `fn build(&self, ctx:
+/// &Ctx) -> Policy`. The scenario name is `module`. The comment that opens `module.rs` is the
+/// policy's [`Page`](crate::policy::Page); parts of a large policy are files in a folder `module/`
+/// beside it.
 ///
 /// A configuration is written as a name (`"cubic"`: all defaults) or a table with a `name` key
-/// (`{ name = "cubic", fast_convergence = false }`). An axis may have another key than `name`: `Config("a signal", by "kind")`.
-/// A policy with a parameter that must be given has no defaults, and is written as a table only.
+/// (`{ name = "cubic", fast_convergence = false }`). An axis may have another key than `name`:
+/// `Config("a signal", by "kind")`. A policy with a parameter that must be given has no defaults,
+/// and is written as a table only.
 ///
-/// `Policy in Box` keeps a policy that is much larger than most by itself: each flow has room for the largest of the others.
+/// `Policy in Box` keeps a policy that is much larger than most by itself: each flow has room for
+/// the largest of the others.
 ///
-/// `Config("a signal"): Rules` says that every configuration of the axis implements the trait `Rules`, whose methods the enum of
-/// configurations then has as well: what is asked of a policy before it is built stays in the policy's own file.
+/// `Config("a signal"): Rules` says that every configuration of the axis implements the trait
+/// `Rules`, whose methods the enum of configurations then has as well: what is asked of a policy
+/// before it is built stays in the policy's own file.
 macro_rules! policies {
     (
         $(#[$any_doc:meta])* $any:ident: $trait:ident,
@@ -313,8 +318,9 @@ pub(crate) fn defaults<T: serde::de::DeserializeOwned>() -> Option<T> {
     T::deserialize(serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(nothing)).ok()
 }
 
-/// Serialisation of a configuration whose values are checked, alone and against each other, by `fn check(&self) ->
-/// Result<(), String>` before it exists. The type derives serde's traits with `remote = "Self"`.
+/// Serialisation of a configuration whose values are checked, alone and against each other, by `fn
+/// check(&self) -> Result<(), String>` before it exists. The type derives serde's traits with
+/// `remote = "Self"`.
 macro_rules! checked {
     ($config:ty) => {
         impl serde::Serialize for $config {

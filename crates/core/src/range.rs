@@ -8,7 +8,8 @@ pub fn from_to<T: Display>(range: &RangeInclusive<T>) -> String {
     format!("from {} to {}", range.start(), range.end())
 }
 
-/// Refuses a value out of its range. The message names the key, the value and the range. `unit`: that of the numbers, if they have one.
+/// Refuses a value out of its range. The message names the key, the value and the range. `unit`:
+/// that of the numbers, if they have one.
 pub fn within<T: PartialOrd + Display>(
     key: &str,
     value: T,

@@ -1,9 +1,10 @@
-//! Randomness: one independent generator per (run seed, component, purpose), so that adding a component or a draw in one
-//! place never changes what another place sees.
+//! Randomness: one independent generator per (run seed, component, purpose), so that adding a
+//! component or a draw in one place never changes what another place sees.
 //!
-//! No other way leads to a generator: it has no seed of its own to give, and it cannot be copied. The distributions are
-//! here and not from a crate because their logarithms must be those of `libm`: `rand_distr` takes the platform's as soon
-//! as any crate of a build turns on the `std` feature of `num-traits`, and then two machines draw different numbers.
+//! No other way leads to a generator: it has no seed of its own to give, and it cannot be copied.
+//! The distributions are here and not from a crate because their logarithms must be those of
+//! `libm`: `rand_distr` takes the platform's as soon as any crate of a build turns on the `std`
+//! feature of `num-traits`, and then two machines draw different numbers.
 
 use std::convert::Infallible;
 
@@ -69,7 +70,8 @@ impl Purpose {
         all
     };
 
-    /// The one after this, for [`Purpose::ALL`]. A new purpose does not compile before it has its place here.
+    /// The one after this, for [`Purpose::ALL`]. A new purpose does not compile before it has its
+    /// place here.
     const fn next(self) -> Option<Purpose> {
         use Purpose::*;
         match self {
@@ -103,7 +105,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream for one use. `component` is the scenario-fixed index of what draws (link, flow ...).
+    /// The stream for one use. `component` is the scenario-fixed index of what draws (link, flow
+    /// ...).
     pub fn new(run_seed: u64, component: u64, purpose: Purpose) -> Stream {
         // Three rounds of SplitMix64 keep streams of neighbouring components unrelated.
         let mut state = splitmix(run_seed);
@@ -204,13 +207,15 @@ impl Rng {
         libm::exp(mu + sigma * self.normal())
     }
 
-    /// From the Pareto distribution: at least `scale`, and above `x` with probability `(scale / x)^shape`.
+    /// From the Pareto distribution: at least `scale`, and above `x` with probability `(scale /
+    /// x)^shape`.
     pub fn pareto(&mut self, scale: f64, shape: f64) -> f64 {
         scale * libm::pow(self.above_zero(), -1.0 / shape)
     }
 }
 
-/// A coin that lands alike for the same arguments: for choices that are named by their time, and so need no stream.
+/// A coin that lands alike for the same arguments: for choices that are named by their time, and so
+/// need no stream.
 pub fn coin(run_seed: u64, component: u64, purpose: Purpose, at: Time) -> bool {
     splitmix(Stream::new(run_seed, component, purpose).seed ^ at.as_ns()) & 1 == 1
 }

@@ -83,9 +83,9 @@ pub trait Rows: Any + Send {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-/// Declares a table: a row type, the columns it is stored in and how they become a [`Table`]. Every column states its unit
-/// and meaning; the comment on the table says which rows it has. A column may have another type until then, one that converts
-/// into that of its [`Data`].
+/// Declares a table: a row type, the columns it is stored in and how they become a [`Table`]. Every
+/// column states its unit and meaning; the comment on the table says which rows it has. A column
+/// may have another type until then, one that converts into that of its [`Data`].
 #[macro_export]
 macro_rules! table {
     ($(#[doc = $doc:literal])* $(#[derive($($derive:ident),+)])? $vis:vis $columns:ident of $row:ident as $name:literal {

@@ -1,7 +1,9 @@
-//! Quantities with their units: [`Time`], [`Span`], [`DataRate`], [`Bytes`], [`Probability`], [`Seq32`], [`Seq12`].
+//! Quantities with their units: [`Time`], [`Span`], [`DataRate`], [`Bytes`], [`Probability`],
+//! [`Seq32`], [`Seq12`].
 //!
-//! Every quantity that a user writes is a string with a unit (`"100Mbit/s"`, `"90ms"`, `"64KiB"`); parsing lives here
-//! and nowhere else. Time is integer nanoseconds. [`Seq32`] and [`Seq12`] are the only places with wrap-around arithmetic.
+//! Every quantity that a user writes is a string with a unit (`"100Mbit/s"`, `"90ms"`, `"64KiB"`);
+//! parsing lives here and nowhere else. Time is integer nanoseconds. [`Seq32`] and [`Seq12`] are
+//! the only places with wrap-around arithmetic.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -23,7 +25,8 @@ pub struct UnitError {
     pub accepted: &'static str,
 }
 
-/// A point in time: nanoseconds since the start of the run; in tools of a real host, since its clock's zero.
+/// A point in time: nanoseconds since the start of the run; in tools of a real host, since its
+/// clock's zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -152,7 +155,8 @@ impl Span {
     }
 }
 
-/// `ns / tick`. By what Linux has as ticks it is divided without an instruction that divides, which takes as long as ten others.
+/// `ns / tick`. By what Linux has as ticks it is divided without an instruction that divides, which
+/// takes as long as ten others.
 #[inline]
 const fn whole_ticks(ns: u64, tick: u64) -> u64 {
     match tick {
@@ -204,7 +208,8 @@ impl DataRate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// How long `bytes` take on a line of this rate, rounded up to a nanosecond. Panics on a zero rate.
+    /// How long `bytes` take on a line of this rate, rounded up to a nanosecond. Panics on a zero
+    /// rate.
     pub const fn time_for(self, bytes: u64) -> Span {
         match bytes.checked_mul(8_000_000_000) {
             Some(scaled) => Span(scaled.div_ceil(self.0)),
@@ -322,8 +327,9 @@ fn scaled(digits: u128, decimals: u32, scale: u128) -> Option<u64> {
     u64::try_from((n + den / 2) / den).ok()
 }
 
-/// Display and serde for a `u64` quantity with a table of units: `(unit, size in the base unit)`, largest first;
-/// output uses the first unit that divides the value, so that printing and parsing round-trip exactly.
+/// Display and serde for a `u64` quantity with a table of units: `(unit, size in the base unit)`,
+/// largest first; output uses the first unit that divides the value, so that printing and parsing
+/// round-trip exactly.
 macro_rules! quantity {
     ($type:ident, $what:literal, $accepted:literal, $pattern:literal, [$(($unit:literal, $size:expr)),+ $(,)?], also [$(($alias:literal, $asize:expr)),* $(,)?]) => {
         impl $type {
@@ -414,8 +420,9 @@ impl fmt::Display for Time {
     }
 }
 
-/// A TCP sequence number as on the wire, modulo 2^32 (RFC 9293 section 3.4). State machines keep 64-bit stream
-/// offsets, which never wrap, and convert at the edge with [`Seq32::from_offset`] and [`Seq32::to_offset`].
+/// A TCP sequence number as on the wire, modulo 2^32 (RFC 9293 section 3.4). State machines keep
+/// 64-bit stream offsets, which never wrap, and convert at the edge with [`Seq32::from_offset`] and
+/// [`Seq32::to_offset`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seq32(pub u32);
 

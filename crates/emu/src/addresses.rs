@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::net::Addresses;
 
-/// Text of `/etc/hosts`: every host of the scenario, real or not. `has_v6`: programs find both addresses.
+/// Text of `/etc/hosts`: every host of the scenario, real or not. `has_v6`: programs find both
+/// addresses.
 pub(crate) fn hosts_file<'a>(hosts: impl Iterator<Item = (&'a str, Addresses)>, has_v6: bool) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
     for (name, at) in hosts {

@@ -1,5 +1,6 @@
-//! Packets of real hosts as pcapng, with their bytes and virtual times: one interface per host. Files are written by a thread of their
-//! own, so that a slow disk makes no packet late; what it cannot take in time is left out and counted.
+//! Packets of real hosts as pcapng, with their bytes and virtual times: one interface per host.
+//! Files are written by a thread of their own, so that a slow disk makes no packet late; what it
+//! cannot take in time is left out and counted.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -67,7 +68,8 @@ fn head<'a>(hosts: impl Iterator<Item = &'a str>, snaplen: usize) -> Vec<u8> {
 }
 
 impl Capture {
-    /// A capture at `path`. `snaplen`: bytes kept of each packet; 0: all. `waits`: for a slow disk, rather than leaving packets out.
+    /// A capture at `path`. `snaplen`: bytes kept of each packet; 0: all. `waits`: for a slow disk,
+    /// rather than leaving packets out.
     pub(crate) fn begin<'a>(
         path: &Path,
         hosts: impl Iterator<Item = &'a str>,

@@ -1,7 +1,8 @@
 //! Who hears a broadcast: of a station the other real hosts behind its access points.
 //!
-//! A broadcast travels as one packet, to one of them: up to the access point and down again, as in a WLAN. When it arrives, all others hear it
-//! too. The world has group-addressed frames for its own daemons alone. So the frame down goes at the rate of a station, and is repeated.
+//! A broadcast travels as one packet, to one of them: up to the access point and down again, as in
+//! a WLAN. When it arrives, all others hear it too. The world has group-addressed frames for its
+//! own daemons alone. So the frame down goes at the rate of a station, and is repeated.
 
 use std::net::IpAddr;
 

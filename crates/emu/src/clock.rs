@@ -19,7 +19,8 @@ pub struct Monotonic {
     zero: Time,
 }
 
-/// The sleep ends this long before a deadline; the rest is spun. A wake-up comes 30 to 100 us late where nothing else runs.
+/// The sleep ends this long before a deadline; the rest is spun. A wake-up comes 30 to 100 us late
+/// where nothing else runs.
 pub(crate) const SPIN: Span = Span::from_us(20);
 /// Turns of the scheduler that the driver asks for.
 const TURN: Span = Span::from_us(100);
@@ -50,7 +51,8 @@ pub struct Urgency {
     pub exact_timers: bool,
     /// Short turns.
     pub short_turns: bool,
-    /// More weight than others. Where the kernel groups processes by login session it is the session's: nice works within one only.
+    /// More weight than others. Where the kernel groups processes by login session it is the
+    /// session's: nice works within one only.
     pub weight: bool,
     /// The programs of the network run on other processors.
     pub own_processor: bool,

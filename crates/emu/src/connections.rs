@@ -1,4 +1,5 @@
-//! Tables of the kernel's own TCP connections on real hosts: one row per connection, and how each fared over time.
+//! Tables of the kernel's own TCP connections on real hosts: one row per connection, and how each
+//! fared over time.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

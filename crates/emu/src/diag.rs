@@ -59,7 +59,8 @@ fn end(body: &[u8], port: usize, address: usize) -> Option<(IpAddr, u16)> {
     Some((ip, number))
 }
 
-/// Reads an answer; `None`: it is of a socket that is no connection, or of a kernel that tells less.
+/// Reads an answer; `None`: it is of a socket that is no connection, or of a kernel that tells
+/// less.
 fn parse(body: &[u8]) -> Option<Connection> {
     let mut info: &[u8] = &[];
     let mut control = String::new();

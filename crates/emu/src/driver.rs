@@ -1,8 +1,9 @@
-//! The loop that moves packets between real hosts and a network in virtual time. It does no I/O and reads no clock of its own:
-//! both are arguments, so the tests run it by hand.
+//! The loop that moves packets between real hosts and a network in virtual time. It does no I/O and
+//! reads no clock of its own: both are arguments, so the tests run it by hand.
 //!
-//! A turn: the network catches up with the clock, what it delivers goes to the hosts, then what the hosts have sent goes in, each packet at
-//! the time at which it was read. The network may be late; it catches up, and packets keep their virtual times.
+//! A turn: the network catches up with the clock, what it delivers goes to the hosts, then what the
+//! hosts have sent goes in, each packet at the time at which it was read. The network may be late;
+//! it catches up, and packets keep their virtual times.
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::units::{Span, Time};
@@ -20,15 +21,16 @@ pub trait Network {
     fn run_until(&mut self, time: Time);
     /// A host sends a packet, now.
     fn inject(&mut self, from: usize, bytes: &[u8]) -> Result<PacketId, NotSent>;
-    /// Hands the next delivered packet to `give`, a broadcast once for each host that hears it. Its number is free only when this returns.
-    /// False: there is none.
+    /// Hands the next delivered packet to `give`, a broadcast once for each host that hears it. Its
+    /// number is free only when this returns. False: there is none.
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool;
     /// Name by which [`Self::take_released`] tells that the packet injected last leaves its host;
     /// `None`: it has left at once.
     fn holding(&self) -> Option<u32> {
         None
     }
-    /// A name of [`Self::holding`], and how many of its packets their host no longer holds, the oldest.
+    /// A name of [`Self::holding`], and how many of its packets their host no longer holds, the
+    /// oldest.
     fn take_released(&mut self) -> Option<(u32, u32)> {
         None
     }
@@ -66,7 +68,8 @@ pub struct Delivered {
 /// Why a packet does not travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotSent {
-    /// It is for nobody on the network: multicast, a broadcast that nobody hears, or an address that no host has.
+    /// It is for nobody on the network: multicast, a broadcast that nobody hears, or an address
+    /// that no host has.
     Unroutable,
     /// It is not IP, or its header is cut.
     Unreadable,
@@ -94,7 +97,8 @@ pub trait Tap {
 
 /// Packets of a host that are read before others have their turn.
 const LOT: usize = 64;
-/// While nothing real is inside, the network may fall behind the clock by this: simulated traffic alone wakes nobody.
+/// While nothing real is inside, the network may fall behind the clock by this: simulated traffic
+/// alone wakes nobody.
 const IDLE: Span = Span::from_ms(1);
 /// The largest packet that a device hands over.
 const BUFFER: usize = 65536;
@@ -108,7 +112,8 @@ pub struct Driver<N, P> {
     pub ports: P,
     payloads: Payloads,
     may_have: Vec<bool>,
-    /// By host: since when its device may have had a packet. Since then at the earliest the next one has waited there.
+    /// By host: since when its device may have had a packet. Since then at the earliest the next
+    /// one has waited there.
     may_wait_since: Vec<Time>,
     /// By host.
     gates: Vec<Option<Gate>>,
@@ -132,7 +137,8 @@ impl<N: Network, P: Port> Driver<N, P> {
         }
     }
 
-    /// Has a gate hold back what small queues would. The network has to report what its radios release.
+    /// Has a gate hold back what small queues would. The network has to report what its radios
+    /// release.
     pub fn gate(&mut self, host: usize) {
         if let Some(gate) = self.gates.get_mut(host) {
             *gate = Some(Gate::default());

@@ -73,8 +73,8 @@ const LEFT: u8 = 130;
 /// Longest text of a command's status.
 const STATUS: u64 = 64;
 
-/// The folder that guests share with their network's process. It is in memory, nobody outside of the network sees it, and it is this
-/// user's.
+/// The folder that guests share with their network's process. It is in memory, nobody outside of
+/// the network sees it, and it is this user's.
 fn shared_folder(network: &Process, work: &Path) -> Result<Shared, String> {
     let text = |error: io::Error| format!("{}: {error}", work.display());
     let shared = Shared::open(&network.root().map_err(text)?, work).map_err(text)?;
@@ -88,7 +88,8 @@ fn shared_folder(network: &Process, work: &Path) -> Result<Shared, String> {
     }
 }
 
-/// Asks a guest of a network in virtual time for a command, and waits for it. `work`: the folder that guests share.
+/// Asks a guest of a network in virtual time for a command, and waits for it. `work`: the folder
+/// that guests share.
 fn in_guest(network: &Process, work: &Path, host: usize, command: &[&str]) -> Result<ExitCode, Stop> {
     let pid = network.pid;
     let work = shared_folder(network, work).map_err(|why| Stop::failure(format!("network {pid}: {why}")))?;

@@ -4,10 +4,11 @@
 //! radio's queue is then as short as with a kernel whose driver holds its packets. For the sender
 //! nothing changes: its round trips and its window include the packets that wait here.
 //!
-//! The bound is that of `tcp_small_queue_check` (Linux, net/ipv4/tcp_output.c) for a radio of mac80211: the pacing rate, which in congestion
-//! avoidance is 1.2 times the rate of the connection, over 2^7 (`sk_pacing_shift_update(sk, 7)` in net/mac80211/tx.c), and two packets at
-//! least. The rate is measured: what the radio has sent in the last [`WINDOW`] or more. It is bytes of packets; the kernel counts its
-//! own overhead, too.
+//! The bound is that of `tcp_small_queue_check` (Linux, net/ipv4/tcp_output.c) for a radio of
+//! mac80211: the pacing rate, which in congestion avoidance is 1.2 times the rate of the
+//! connection, over 2^7 (`sk_pacing_shift_update(sk, 7)` in net/mac80211/tx.c), and two packets at
+//! least. The rate is measured: what the radio has sent in the last [`WINDOW`] or more. It is bytes
+//! of packets; the kernel counts its own overhead, too.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,7 +1,8 @@
-//! A medium for the simulated radios of this kernel, in real time: a process that registers with the module `mac80211_hwsim`.
+//! A medium for the simulated radios of this kernel, in real time: a process that registers with
+//! the module `mac80211_hwsim`.
 //!
-//! [`link`] is the socket and what is asked of the kernel, [`airtcp_hwsim::Conversation`] what is said on it. Here are the clock and the
-//! loop between the two.
+//! [`link`] is the socket and what is asked of the kernel, [`airtcp_hwsim::Conversation`] what is
+//! said on it. Here are the clock and the loop between the two.
 
 mod link;
 #[cfg(test)]
@@ -284,7 +285,8 @@ impl Live {
         fds.get(1).is_some_and(|fd| fd.any().unwrap_or(false))
     }
 
-    /// The medium catches up, what it has for the kernel goes out, and what the kernel has sent goes in.
+    /// The medium catches up, what it has for the kernel goes out, and what the kernel has sent
+    /// goes in.
     fn turn(&mut self) {
         let now = self.catch_up();
         self.hand_out();

@@ -1,5 +1,6 @@
-//! The first process of the programs' own process namespace. It starts the commands, takes in whoever is orphaned, and tells
-//! how each command ended. When it ends, and it ends with the driver, the kernel kills everything in the namespace.
+//! The first process of the programs' own process namespace. It starts the commands, takes in
+//! whoever is orphaned, and tells how each command ended. When it ends, and it ends with the
+//! driver, the kernel kills everything in the namespace.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -47,7 +48,8 @@ pub(crate) struct Program {
     pub(crate) space: RawFd,
     pub(crate) argv: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
-    /// It has the terminal, or whatever airtcp was started with. Others read nothing, and each line of theirs says whose it is.
+    /// It has the terminal, or whatever airtcp was started with. Others read nothing, and each line
+    /// of theirs says whose it is.
     pub(crate) in_front: bool,
 }
 
@@ -129,7 +131,8 @@ fn start(plan: RawFd) -> Result<Init, String> {
     Ok(init)
 }
 
-/// Gives this process files of its own where programs look for names, and a `/proc` of its own processes.
+/// Gives this process files of its own where programs look for names, and a `/proc` of its own
+/// processes.
 fn own_files(plan: &InitPlan) -> Result<(), String> {
     let nowhere = None::<&Path>;
     let failed = |what: &str, error: Errno| format!("{what}: {}", error.desc());
@@ -227,7 +230,8 @@ impl Init {
                 Ok(WaitStatus::Exited(child, status)) => (child, status),
                 Ok(WaitStatus::Signaled(child, signal, _)) => (child, 128 + signal as i32),
                 Ok(WaitStatus::Stopped(child, _)) => {
-                    // Nobody could wake it: it goes on. Programs of a shell are the shell's to wake, and not ours to wait for.
+                    // Nobody could wake it: it goes on. Programs of a shell are the shell's to wake, and not ours to
+                    // wait for.
                     let _ = kill(child, Signal::SIGCONT);
                     continue;
                 }

@@ -1,5 +1,6 @@
-//! The machine's own network as a host of the scenario, by `pasta` (package passt): no rule and no interface outside, and nothing to
-//! clean up. The host forwards; what it forwards has its address on the way out, by a rule of its own namespace.
+//! The machine's own network as a host of the scenario, by `pasta` (package passt): no rule and no
+//! interface outside, and nothing to clean up. The host forwards; what it forwards has its address
+//! on the way out, by a rule of its own namespace.
 
 use std::os::fd::RawFd;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +16,8 @@ use crate::tell;
 const DEVICE: &str = "internet0";
 /// Address of that device.
 const ADDRESS: &str = "192.168.254.2";
-/// Pasta's own Ethernet address on that device. It would take that of the device outside, which within another network of ours has none.
+/// Pasta's own Ethernet address on that device. It would take that of the device outside, which
+/// within another network of ours has none.
 const ETHERNET: &str = "02:00:00:00:00:01";
 /// Stands for this machine: what listens on its loopback is reached there.
 pub(crate) const MACHINE: &str = "192.168.254.1";
@@ -31,7 +33,8 @@ fn inside(program: &str, space: RawFd) -> Command {
     command
 }
 
-/// Has this host forward, with its own address on what it forwards. Before there are programs, since it takes a thread.
+/// Has this host forward, with its own address on what it forwards. Before there are programs,
+/// since it takes a thread.
 pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
     let host = find(name, hosts)?;
     host.forward().map_err(|error| Stop::failure(format!("host {name:?}: forwarding: {error}")))?;
@@ -50,7 +53,8 @@ fn find<'a>(name: &str, hosts: &'a [Host]) -> Result<&'a Host, Stop> {
     host.ok_or_else(|| Stop::bad_input(format!("--internet {name:?}: no such host")))
 }
 
-/// Starts pasta in the namespace of this host, among the programs' processes: it is killed with them.
+/// Starts pasta in the namespace of this host, among the programs' processes: it is killed with
+/// them.
 pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
     let host = find(name, hosts)?;
     // Its own copy of the descriptor: it gives up the right to open those of others.

@@ -1,8 +1,8 @@
-//! Real programs through airtcp's networks, in real time: a host of a scenario becomes a network namespace with a TUN device, and a world
-//! carries its packets.
+//! Real programs through airtcp's networks, in real time: a host of a scenario becomes a network
+//! namespace with a TUN device, and a world carries its packets.
 //!
-//! [`driver`] is the loop, without I/O; [`clock`] and [`watch`] say how late it is. The rest is the machine: namespaces, devices,
-//! processes.
+//! [`driver`] is the loop, without I/O; [`clock`] and [`watch`] say how late it is. The rest is the
+//! machine: namespaces, devices, processes.
 
 #![cfg(target_os = "linux")]
 // Tests may cast numbers that they know.
@@ -80,7 +80,8 @@ impl Stop {
     }
 }
 
-/// The program: `run`, `exec`, `check`, or what it calls itself as. The command `airtcp` starts it and says what it can do.
+/// The program: `run`, `exec`, `check`, or what it calls itself as. The command `airtcp` starts it
+/// and says what it can do.
 pub fn main(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<i32>().map_err(|_| Stop::bad_input(format!("{text:?} is not a descriptor")));

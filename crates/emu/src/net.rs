@@ -1,4 +1,5 @@
-//! A host's network: its device, addresses, routes, the sysctls that decide TCP, and the counters at the end.
+//! A host's network: its device, addresses, routes, the sysctls that decide TCP, and the counters
+//! at the end.
 
 use std::fs;
 use std::io;
@@ -28,8 +29,8 @@ const RTA_METRICS: u16 = 8;
 const RTAX_CC_ALGO: u16 = 16;
 const IFF_UP: u32 = 1;
 const IFF_NOARP: u32 = 0x80;
-/// Packets that wait in TUN's ring before they are read: 50 ms of 1 Gbit/s, and a window of 4 MiB that is sent at once. How long they wait
-/// is watched, so a ring that is long hides no queue.
+/// Packets that wait in TUN's ring before they are read: 50 ms of 1 Gbit/s, and a window of 4 MiB
+/// that is sent at once. How long they wait is watched, so a ring that is long hides no queue.
 const TXQLEN: u32 = 5000;
 /// Behind `struct rtnl_link_stats64`: rx and tx of packets, bytes, errors; then those dropped.
 const TX_DROPPED: usize = 7 * 8;
@@ -58,7 +59,8 @@ pub(crate) fn can_have_v6(mtu: u16) -> bool {
 }
 
 impl Net {
-    /// Brings up loopback and the device, with its addresses, in the namespace of the calling thread.
+    /// Brings up loopback and the device, with its addresses, in the namespace of the calling
+    /// thread.
     pub(crate) fn set_up(name: &str, at: Addresses, mtu: u16) -> io::Result<Net> {
         let route = Netlink::open(SockProtocol::NetlinkRoute)?;
         let loopback = if_nametoindex("lo")?;
@@ -90,7 +92,8 @@ impl Net {
     pub(crate) fn add_default_route(&self) -> io::Result<()> {
         let families = if self.has_v6 { &[libc::AF_INET, libc::AF_INET6][..] } else { &[libc::AF_INET] };
         for &family in families {
-            // Family, lengths of destination and source, TOS, table main, protocol static, scope link, unicast, flags.
+            // Family, lengths of destination and source, TOS, table main, protocol static, scope link, unicast,
+            // flags.
             let body = [u8::try_from(family).unwrap_or(0), 0, 0, 0, 254, 4, 253, 1, 0, 0, 0, 0];
             self.route
                 .change(Message::new(RTM_NEWROUTE, CREATE, &body).attribute(RTA_OIF, &self.device.to_ne_bytes()))?;
@@ -98,7 +101,8 @@ impl Net {
         Ok(())
     }
 
-    /// Connections to the network have this congestion control, whatever the namespace's default is: it is a property of the route.
+    /// Connections to the network have this congestion control, whatever the namespace's default
+    /// is: it is a property of the route.
     pub(crate) fn prefer_congestion_control(&self, name: &str, at: Addresses) -> io::Result<()> {
         let mut metric = Vec::new();
         metric.extend_from_slice(&u16::try_from(name.len() + 5).unwrap_or(0).to_ne_bytes());
@@ -154,8 +158,8 @@ fn up(index: u32) -> Message {
     Message::new(RTM_NEWLINK, libc::NLM_F_ACK, &link(index, IFF_UP))
 }
 
-/// A guest's only device gets the name that it has in the scenario. It asks nobody for Ethernet addresses: there is one network behind it,
-/// which looks at those of IP.
+/// A guest's only device gets the name that it has in the scenario. It asks nobody for Ethernet
+/// addresses: there is one network behind it, which looks at those of IP.
 pub(crate) fn be_device(is: &str, name: &str) -> io::Result<()> {
     let route = Netlink::open(SockProtocol::NetlinkRoute)?;
     let index = if_nametoindex(is)?;

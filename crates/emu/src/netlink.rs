@@ -1,4 +1,5 @@
-//! Messages to the kernel's tables of links, addresses and sockets: what `ip` and `ss` say, without needing them.
+//! Messages to the kernel's tables of links, addresses and sockets: what `ip` and `ss` say, without
+//! needing them.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -68,7 +69,8 @@ impl Netlink {
     /// Hands the body of every message that has come to `each`.
     pub(crate) fn heard(&self, each: &mut dyn FnMut(&[u8])) {
         let mut message = vec![0; ANSWER];
-        // An error is either that nothing is there, or that more came than the kernel keeps: then the rest follows.
+        // An error is either that nothing is there, or that more came than the kernel keeps: then the rest
+        // follows.
         while let Ok((len, from)) = recvfrom::<NetlinkAddr>(self.0.as_raw_fd(), &mut message) {
             let mut rest = message.get(..len).filter(|_| is_kernel(from)).unwrap_or(&[]);
             while let Some((_, _, body, next)) = split(rest) {
@@ -117,7 +119,8 @@ fn is_kernel(from: Option<NetlinkAddr>) -> bool {
     from.is_none_or(|from| from.pid() == 0)
 }
 
-/// The first message of a buffer: its kind, whether more of the same answer follow, its body, and what comes after it.
+/// The first message of a buffer: its kind, whether more of the same answer follow, its body, and
+/// what comes after it.
 fn split(bytes: &[u8]) -> Option<(u16, bool, &[u8], &[u8])> {
     let len = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);

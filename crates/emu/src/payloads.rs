@@ -1,4 +1,5 @@
-//! The bytes of packets that are inside a network, by packet number. Buffers are reused, so memory follows the most that were inside at once.
+//! The bytes of packets that are inside a network, by packet number. Buffers are reused, so memory
+//! follows the most that were inside at once.
 
 use airtcp_core::packet::PacketId;
 
@@ -13,7 +14,8 @@ fn index(id: PacketId) -> usize {
 }
 
 impl Payloads {
-    /// Keeps a packet's bytes, in place of those of an earlier packet of that number, which the network has dropped.
+    /// Keeps a packet's bytes, in place of those of an earlier packet of that number, which the
+    /// network has dropped.
     pub fn put(&mut self, id: PacketId, bytes: &[u8]) {
         let place = index(id);
         if place >= self.slots.len() {

@@ -91,7 +91,8 @@ pub(crate) struct Command {
     pub(crate) host: String,
     pub(crate) argv: Vec<String>,
     pub(crate) in_front: bool,
-    /// In virtual time: it reads what this process's standard input brings. Other commands read nothing there.
+    /// In virtual time: it reads what this process's standard input brings. Other commands read
+    /// nothing there.
     #[serde(default)]
     pub(crate) reads: bool,
 }

@@ -1,5 +1,5 @@
-//! Other processes as `/proc` shows them. Each is held by a descriptor of its folder, which never comes to mean another process, whatever
-//! becomes of the number.
+//! Other processes as `/proc` shows them. Each is held by a descriptor of its folder, which never
+//! comes to mean another process, whatever becomes of the number.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,7 +29,8 @@ pub(crate) struct Process {
 pub(crate) struct Status {
     pub(crate) name: String,
     pub(crate) parent: i32,
-    /// Real, effective, saved, and that of files, as they are called in the reader's user namespace.
+    /// Real, effective, saved, and that of files, as they are called in the reader's user
+    /// namespace.
     pub(crate) users: Vec<u32>,
     /// Capabilities that it has or can take.
     pub(crate) capabilities: u64,
@@ -74,7 +75,8 @@ impl Process {
         Process::open(nix::unistd::getpid().as_raw())
     }
 
-    /// A process, and a descriptor with which its namespaces can be entered: of the same process, which lives.
+    /// A process, and a descriptor with which its namespaces can be entered: of the same process,
+    /// which lives.
     pub(crate) fn open_both(pid: i32) -> io::Result<(Process, OwnedFd)> {
         let entry = open_process(pid)?;
         let process = Process::open(pid)?;
@@ -135,7 +137,8 @@ impl Process {
         Ok(numbers.into_iter().filter_map(|fd| Some((fd, name(fd).ok()?.to_string_lossy().into_owned()))).collect())
     }
 
-    /// Opens what a descriptor of it stands for: only if that is a regular file or a namespace, so that nothing happens by opening it.
+    /// Opens what a descriptor of it stands for: only if that is a regular file or a namespace, so
+    /// that nothing happens by opening it.
     pub(crate) fn descriptor(&self, fd: RawFd) -> io::Result<OwnedFd> {
         let path = self.file(&format!("fd/{fd}"), OFlag::O_PATH)?;
         let is_file = SFlag::from_bits_truncate(fstat(&path)?.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG;

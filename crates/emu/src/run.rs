@@ -42,13 +42,15 @@ use crate::world::{Attached, Real, attach};
 const LOOK: Span = Span::from_ms(1);
 /// Interval of the periodic looks: connections, the time, the terminal's title.
 const CARE: Span = Span::from_ms(100);
-/// Where a look takes longer than so many-th of [`CARE`], the next one comes so many times later than it took.
+/// Where a look takes longer than so many-th of [`CARE`], the next one comes so many times later
+/// than it took.
 const CARE_PART: u64 = 200;
 /// How long programs have to end once they are asked to.
 const GRACE: Span = Span::from_ms(1500);
 /// Rows go to disk this often.
 const LOT: Span = Span::from_secs(10);
-/// The last millisecond before a deadline is slept on its own: the kernel lets a long sleep end late by a thousandth of it.
+/// The last millisecond before a deadline is slept on its own: the kernel lets a long sleep end
+/// late by a thousandth of it.
 const NEAR: Span = Span::from_ms(1);
 
 /// Runs the plan; the exit code is the deciding command's, or says that the run is invalid.
@@ -145,7 +147,8 @@ impl Port for Tuns {
 pub(crate) struct Recorder(pub(crate) Option<Capture>);
 
 impl Recorder {
-    /// Begins the plan's capture. Its thread begins here: none can once programs have a namespace. `waits`: see [`Capture::begin`].
+    /// Begins the plan's capture. Its thread begins here: none can once programs have a namespace.
+    /// `waits`: see [`Capture::begin`].
     pub(crate) fn begin<'h>(plan: &Plan, hosts: impl Iterator<Item = &'h str>, waits: bool) -> Result<Recorder, Stop> {
         let Some(record) = &plan.record else { return Ok(Recorder(None)) };
         let Some(path) = &record.capture else { return Ok(Recorder(None)) };
@@ -413,7 +416,8 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The state of the network as the terminal's title: a line of text would mix with what programs write.
+    /// The state of the network as the terminal's title: a line of text would mix with what
+    /// programs write.
     fn write_title(&mut self, now: Time) {
         let passed_s = now.since(self.titled.at).as_secs_f64().max(1e-9);
         let received: u64 = self.watch.hosts().iter().map(|host| host.received_bytes).sum();
@@ -628,7 +632,8 @@ impl Programs {
     }
 }
 
-/// In larger networks variables have the addresses of real hosts only: the kernel starts no program with too many.
+/// In larger networks variables have the addresses of real hosts only: the kernel starts no program
+/// with too many.
 const IN_VARIABLES: usize = 1000;
 
 /// Environment of the programs of each host: the host's name, and everybody's address.

@@ -1,7 +1,8 @@
-//! A device may hand over up to 64 KiB of a TCP connection as one packet, and leave checksums to whoever sends it on. The network sees
-//! single packets whose checksums are complete: those that the kernel itself would have made (Linux 6.12, `tcp_gso_segment` of
-//! net/ipv4/tcp_offload.c, `inet_gso_segment` of net/ipv4/af_inet.c). One system call in place of forty is what it saves, and the kernel's own
-//! segmentation, which runs while acknowledgements are handed to the sender.
+//! A device may hand over up to 64 KiB of a TCP connection as one packet, and leave checksums to
+//! whoever sends it on. The network sees single packets whose checksums are complete: those that
+//! the kernel itself would have made (Linux 6.12, `tcp_gso_segment` of net/ipv4/tcp_offload.c,
+//! `inet_gso_segment` of net/ipv4/af_inet.c). One system call in place of forty is what it saves,
+//! and the kernel's own segmentation, which runs while acknowledgements are handed to the sender.
 
 /// `struct virtio_net_hdr` (linux/virtio_net.h), before each packet.
 pub(crate) const HEAD: usize = 10;
@@ -117,7 +118,8 @@ impl Cut {
         (is_whole && size > 0).then_some(Cut { transport, headers, size, is_v4 })
     }
 
-    /// Makes headers of the whole those of one segment. `before`: bytes of data before it; `whole`: length of the whole packet.
+    /// Makes headers of the whole those of one segment. `before`: bytes of data before it; `whole`:
+    /// length of the whole packet.
     fn mend(self, segment: &mut [u8], number: u16, before: usize, whole: usize, is_last: bool) {
         let put = |to: &mut [u8], value: u16| to.copy_from_slice(&value.to_be_bytes());
         let word = |of: &[u8], at: usize| u16::from_be_bytes([of[at], of[at + 1]]);

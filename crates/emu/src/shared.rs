@@ -1,5 +1,5 @@
-//! A folder that is shared with somebody who is not trusted: guests of a network in virtual time are root of their kernels, and may put
-//! links, pipes or anything else there.
+//! A folder that is shared with somebody who is not trusted: guests of a network in virtual time
+//! are root of their kernels, and may put links, pipes or anything else there.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

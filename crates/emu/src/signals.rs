@@ -6,7 +6,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 /// With which a process is asked to end.
 pub(crate) const ENDS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// Those of [`ENDS`] and these `more` no longer do what they did: they wait in the descriptor, which can be polled and never waits itself.
+/// Those of [`ENDS`] and these `more` no longer do what they did: they wait in the descriptor,
+/// which can be polled and never waits itself.
 pub(crate) fn caught(more: &[Signal]) -> nix::Result<SignalFd> {
     let set: SigSet = ENDS.iter().chain(more).copied().collect();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None)?;

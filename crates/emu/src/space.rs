@@ -1,5 +1,6 @@
-//! Namespaces: a network for each host, and for an ordinary user one in which to be allowed to make them. All of it ends with
-//! the last process and descriptor, so that nothing is left after kill -9.
+//! Namespaces: a network for each host, and for an ordinary user one in which to be allowed to make
+//! them. All of it ends with the last process and descriptor, so that nothing is left after kill
+//! -9.
 
 use std::fs::{self, File};
 use std::io;
@@ -78,7 +79,8 @@ impl Host {
         done.join().unwrap_or_else(|_| Err(io::Error::other("its thread failed")))
     }
 
-    /// A host with its device, in a network namespace of its own. The calling thread stays where it is.
+    /// A host with its device, in a network namespace of its own. The calling thread stays where it
+    /// is.
     pub(crate) fn make(plan: HostPlan) -> Result<Host, String> {
         let name = plan.name.clone();
         let made = std::thread::Builder::new().spawn(move || Host::make_here(plan)).map(std::thread::JoinHandle::join);
@@ -94,8 +96,9 @@ impl Host {
         let failed = |what: &str, error: io::Error| format!("host {name:?}: {what}: {error}");
         let leave = || unshare(CloneFlags::CLONE_NEWNET).map_err(|e| failed("a network namespace", e.into()));
         leave()?;
-        // The next namespace has a table of connections of its own (Linux 6.1). The machine's has a bucket for each of a million, and
-        // asking for a host's connections looks into every one: milliseconds in which no packet is carried.
+        // The next namespace has a table of connections of its own (Linux 6.1). The machine's has a bucket
+        // for each of a million, and asking for a host's connections looks into every one:
+        // milliseconds in which no packet is carried.
         if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTIONS.to_string()).is_ok() {
             leave()?;
         }
@@ -134,7 +137,8 @@ pub(crate) fn is_administrator() -> bool {
     effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|has| has & NEEDED == NEEDED)
 }
 
-/// Finds out without changing this process: a thread cannot make a user namespace, so the kernel's switches are read.
+/// Finds out without changing this process: a thread cannot make a user namespace, so the kernel's
+/// switches are read.
 pub(crate) fn allowed() -> Allowed {
     if is_administrator() {
         return Allowed::AsRoot;

@@ -1,8 +1,9 @@
 //! State of a running network for `airtcp exec`: a file without a name, which ends with the process
 //! that holds it and never changes.
 //!
-//! Whoever enters a network runs programs that it chooses, since its files may be covered by others. So only a network counts whose
-//! process is the caller's own and has every right that the caller has.
+//! Whoever enters a network runs programs that it chooses, since its files may be covered by
+//! others. So only a network counts whose process is the caller's own and has every right that the
+//! caller has.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -52,7 +53,8 @@ pub(crate) struct StateHost {
 }
 
 impl StateHost {
-    /// Variables that a command finds: the host's name, and addresses. Nothing else is taken, such as a path or a library to load.
+    /// Variables that a command finds: the host's name, and addresses. Nothing else is taken, such
+    /// as a path or a library to load.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         pairs.filter(|(name, value)| {
@@ -87,7 +89,8 @@ impl State {
         Ok(file)
     }
 
-    /// Reads what a network shows; `None`: that is no such file, or one that could change while it is read.
+    /// Reads what a network shows; `None`: that is no such file, or one that could change while it
+    /// is read.
     fn read(shown: OwnedFd) -> Option<State> {
         let seals = fcntl(&shown, FcntlArg::F_GET_SEALS).ok()?;
         if !SealFlag::from_bits_truncate(seals).contains(SEALS) {
@@ -192,7 +195,8 @@ fn belongs_to(status: &Status) -> String {
     format!("it belongs to user {owner}, and only its owner runs commands in it{how}")
 }
 
-/// The first process of a network's programs: a descriptor with which to enter its namespaces, if they are what they should be.
+/// The first process of a network's programs: a descriptor with which to enter its namespaces, if
+/// they are what they should be.
 pub(crate) fn first_process(network: &Process, init: i32) -> Result<(Process, OwnedFd), String> {
     let text = |error: io::Error| error.to_string();
     let (init, entry) = Process::open_both(init).map_err(text)?;

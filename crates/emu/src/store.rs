@@ -1,5 +1,5 @@
-//! Tables on their way to whoever writes results: columns as they lie in memory, lot by lot, so that a network that runs for a day
-//! does not keep them.
+//! Tables on their way to whoever writes results: columns as they lie in memory, lot by lot, so
+//! that a network that runs for a day does not keep them.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -13,8 +13,9 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::{Pid, getppid, sethostname, setpgid, tcsetpgrp};
 
-/// Makes an open `/dev/net/tun` the device `name` of the calling thread's network namespace: IP packets, each behind `struct
-/// virtio_net_hdr`. Checksums and the segmentation of TCP are left to us where the kernel can leave them.
+/// Makes an open `/dev/net/tun` the device `name` of the calling thread's network namespace: IP
+/// packets, each behind `struct virtio_net_hdr`. Checksums and the segmentation of TCP are left to
+/// us where the kernel can leave them.
 pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     // SAFETY: `ifreq` is plain data, for which zeroes are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -51,7 +52,8 @@ pub(crate) fn space_of_tun(file: &File) -> io::Result<OwnedFd> {
 pub(crate) fn join_group(socket: &OwnedFd, group: u32) -> io::Result<()> {
     let size = libc::socklen_t::try_from(size_of::<u32>()).unwrap_or(4);
     let (level, option) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
-    // SAFETY: the descriptor is open, and the kernel reads no more than `size` bytes of `group`, which lives until the call returns.
+    // SAFETY: the descriptor is open, and the kernel reads no more than `size` bytes of `group`, which
+    // lives until the call returns.
     let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const group).cast(), size) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -92,8 +94,9 @@ pub(crate) fn set_offload(device: &str, offload: Offload, is_on: bool) -> io::Re
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Credits the kernel with 256 bits of entropy, so that programs that ask for random numbers need not wait. They come from the kernel
-/// itself, so they follow from a guest's seed (random(4), RNDADDENTROPY).
+/// Credits the kernel with 256 bits of entropy, so that programs that ask for random numbers need
+/// not wait. They come from the kernel itself, so they follow from a guest's seed (random(4),
+/// RNDADDENTROPY).
 pub(crate) fn credit_entropy() -> io::Result<()> {
     const BYTES: usize = 32;
     /// `struct rand_pool_info` of linux/random.h.
@@ -117,8 +120,8 @@ pub(crate) fn credit_entropy() -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Asks the scheduler for turns of this length, since short ones come sooner, and for a weight. Kernels before 6.12 ignore the
-/// turns.
+/// Asks the scheduler for turns of this length, since short ones come sooner, and for a weight.
+/// Kernels before 6.12 ignore the turns.
 pub(crate) fn ask_for_turns(turn: Span, nice: i32) -> io::Result<()> {
     let attributes = libc::sched_attr {
         size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
@@ -144,7 +147,8 @@ pub(crate) fn goes_first() -> bool {
         return false;
     }
     let mut own = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the structure lives until the calls return. Where more is not allowed it stays what it is.
+    // SAFETY: the structure lives until the calls return. Where more is not allowed it stays what it
+    // is.
     unsafe {
         if libc::sched_getparam(0, &raw mut own) == 0 {
             own.sched_priority += 1;
@@ -163,8 +167,9 @@ pub(crate) enum Processors {
     Others,
 }
 
-/// Keeps the calling thread, and those that it starts, to these processors; false: there is only one. The scheduler may else put two of
-/// them beside each other while one processor is free, and who needs to be in time waits for a turn of milliseconds.
+/// Keeps the calling thread, and those that it starts, to these processors; false: there is only
+/// one. The scheduler may else put two of them beside each other while one processor is free, and
+/// who needs to be in time waits for a turn of milliseconds.
 pub(crate) fn keep_to(processors: Processors) -> io::Result<bool> {
     let own = Pid::from_raw(0);
     let mut allowed = sched_getaffinity(own)?;
@@ -278,7 +283,8 @@ fn hand_on_no_descriptors() -> io::Result<()> {
     // Before Linux 5.11.
     let most = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)?.0.min(MANY);
     for fd in 3..RawFd::try_from(most).unwrap_or(RawFd::MAX) {
-        // SAFETY: the call takes numbers; a descriptor that is not open is an error, which means nothing here.
+        // SAFETY: the call takes numbers; a descriptor that is not open is an error, which means nothing
+        // here.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
@@ -299,14 +305,16 @@ pub(crate) struct Before {
     pub(crate) terminal: Option<RawFd>,
     /// It begins a session on the terminal that is its standard input.
     pub(crate) begins_session: bool,
-    /// Descriptors that it keeps across exec, beside the first three: it gets no others, whoever has left them open.
+    /// Descriptors that it keeps across exec, beside the first three: it gets no others, whoever
+    /// has left them open.
     pub(crate) keeps: Vec<RawFd>,
 }
 
 impl Before {
     /// Adds these steps to a command. Signals that the parent blocks are let through again.
     pub(crate) fn apply(self, command: &mut Command) {
-        // SAFETY: the closure allocates nothing and takes no lock: it makes system calls on what was prepared before the fork.
+        // SAFETY: the closure allocates nothing and takes no lock: it makes system calls on what was
+        // prepared before the fork.
         unsafe {
             command.pre_exec(move || self.run());
         }
@@ -373,7 +381,8 @@ pub(crate) fn hear_frames(kind: u16) -> io::Result<OwnedFd> {
 
 /// Takes over a descriptor that the process was started with.
 pub(crate) fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes numbers; a descriptor that is not open is an error. It is not handed on at exec.
+    // SAFETY: the call takes numbers; a descriptor that is not open is an error. It is not handed on at
+    // exec.
     if fd < 3 || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {fd} is not open")));
     }
@@ -381,17 +390,20 @@ pub(crate) fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sets and takes away attributes of the mount at `path`, and of all below it if `deep` (mount_setattr(2), Linux 5.12).
+/// Sets and takes away attributes of the mount at `path`, and of all below it if `deep`
+/// (mount_setattr(2), Linux 5.12).
 pub(crate) fn set_mount(path: &std::ffi::CStr, deep: bool, set: u64, clear: u64) -> io::Result<()> {
     let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
     let flags = if deep { libc::AT_RECURSIVE } else { 0 };
     let (at, size) = (libc::AT_FDCWD, size_of::<libc::mount_attr>());
-    // SAFETY: the path ends with a zero, the structure has the size that is said, and both live until the call returns.
+    // SAFETY: the path ends with a zero, the structure has the size that is said, and both live until
+    // the call returns.
     let done = unsafe { libc::syscall(libc::SYS_mount_setattr, at, path.as_ptr(), flags, &raw const attributes, size) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// This thread, and all that it starts, have none of root's capabilities but those of `keeps`, by their bits, and get none back.
+/// This thread, and all that it starts, have none of root's capabilities but those of `keeps`, by
+/// their bits, and get none back.
 pub(crate) fn keep_capabilities(keeps: u64) -> io::Result<()> {
     /// `struct __user_cap_header_struct` of linux/capability.h.
     #[repr(C)]
@@ -410,7 +422,8 @@ pub(crate) fn keep_capabilities(keeps: u64) -> io::Result<()> {
     const VERSION: u32 = 0x2008_0522;
     nix::sys::prctl::set_no_new_privs()?;
     for capability in (0..u64::BITS).filter(|capability| keeps & 1 << capability == 0) {
-        // SAFETY: the call takes numbers. One that the kernel does not know is an error, which means nothing here.
+        // SAFETY: the call takes numbers. One that the kernel does not know is an error, which means
+        // nothing here.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0) };
     }
     let header = Header { version: VERSION, pid: 0 };

@@ -1,6 +1,7 @@
-//! TUN devices: one write per packet, and one read for all segments that TCP hands over together ([`Segments`]). io_uring gains nothing
-//! here, since a write runs the receiver's stack in place. TUN drops a sender's reference to a packet as soon as it is queued, so hosts behind it have no TCP small queues
-//! (drivers/net/tun.c, `tun_net_xmit`).
+//! TUN devices: one write per packet, and one read for all segments that TCP hands over together
+//! ([`Segments`]). io_uring gains nothing here, since a write runs the receiver's stack in place.
+//! TUN drops a sender's reference to a packet as soon as it is queued, so hosts behind it have no
+//! TCP small queues (drivers/net/tun.c, `tun_net_xmit`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -24,7 +25,8 @@ pub(crate) struct Tun {
 }
 
 impl Tun {
-    /// A new device in the network namespace of the calling thread. It ends with the last descriptor.
+    /// A new device in the network namespace of the calling thread. It ends with the last
+    /// descriptor.
     pub(crate) fn open(name: &str) -> io::Result<Tun> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
         attach_tun(&file, name)?;

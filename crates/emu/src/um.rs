@@ -1,8 +1,10 @@
-//! Hosts with kernels of their own, in virtual time: User-Mode Linux with external time travel and vhost-user devices.
+//! Hosts with kernels of their own, in virtual time: User-Mode Linux with external time travel and
+//! vhost-user devices.
 //!
-//! [`controller`] decides who runs; [`message`], [`vhost`] and [`ring`] are the two protocols, and [`patience`] waits. They know no kernel:
-//! tests have clients of their own. [`boot`] starts kernels in a [`sandbox`], [`inside`] is their first process, [`keys`] is what it reads, [`work`] the folder between, and
-//! [`run`] is a network from beginning to end.
+//! [`controller`] decides who runs; [`message`], [`vhost`] and [`ring`] are the two protocols, and
+//! [`patience`] waits. They know no kernel: tests have clients of their own. [`boot`] starts
+//! kernels in a [`sandbox`], [`inside`] is their first process, [`keys`] is what it reads, [`work`]
+//! the folder between, and [`run`] is a network from beginning to end.
 
 pub mod controller;
 pub mod guest;

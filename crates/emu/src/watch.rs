@@ -1,5 +1,5 @@
-//! How well time was kept, and whether that is good enough: lateness of every delivery in a histogram of fixed size, packets that
-//! TUN lost, long turns, and a verdict with its reason.
+//! How well time was kept, and whether that is good enough: lateness of every delivery in a
+//! histogram of fixed size, packets that TUN lost, long turns, and a verdict with its reason.
 
 use airtcp_core::units::{Span, Time};
 use serde::Serialize;
@@ -65,7 +65,8 @@ impl Histogram {
         self.max
     }
 
-    /// The span that this many of a thousand do not exceed, rounded up by at most a 32nd; zero without any.
+    /// The span that this many of a thousand do not exceed, rounded up by at most a 32nd; zero
+    /// without any.
     pub fn per_mille(&self, k: u64) -> Span {
         let wanted = (u128::from(self.count) * u128::from(k)).div_ceil(1000).max(1);
         let mut seen = 0u128;
@@ -168,7 +169,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The same, of a network in which hosts were not what they should be: `why` says of each what. It cannot be believed then.
+    /// The same, of a network in which hosts were not what they should be: `why` says of each what.
+    /// It cannot be believed then.
     #[must_use]
     pub fn spoilt(mut self, why: Vec<String>) -> Verdict {
         if !why.is_empty() {
@@ -266,12 +268,14 @@ impl Watch {
         at_a_glance(&self.late)
     }
 
-    /// How long packets have waited in their hosts' devices before they were read, at most: since the device was last found empty.
+    /// How long packets have waited in their hosts' devices before they were read, at most: since
+    /// the device was last found empty.
     pub fn waiting(&self) -> Lateness {
         at_a_glance(&self.waited)
     }
 
-    /// The verdict. `lost`: packets that TUN's rings had no room for; `least_rtt`: of the hosts' paths.
+    /// The verdict. `lost`: packets that TUN's rings had no room for; `least_rtt`: of the hosts'
+    /// paths.
     pub fn verdict(&self, lost: u64, least_rtt: Span, machine: &Machine) -> Verdict {
         let bound = LATE_P99.max(Span::from_ns(least_rtt.as_ns() / PART_OF_RTT));
         let (p99, p999) = (self.late.per_mille(990), self.late.per_mille(999));

@@ -122,7 +122,8 @@ pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop>
     Ok(Attached { air, real, left_out, least_rtt, seed: spec.seed })
 }
 
-/// Nothing is written down, so that a network without results takes no more memory the longer it runs.
+/// Nothing is written down, so that a network without results takes no more memory the longer it
+/// runs.
 fn keep_nothing(record: &mut RecordSpec) {
     *record = RecordSpec {
         interval: Span::from_secs(100 * 365 * 86_400),
@@ -180,7 +181,8 @@ pub(crate) fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
     all.map(|(key, value)| Sysctl { key: key.to_owned(), value }).into()
 }
 
-/// Propagation there and back between the nearest two of these nodes; zero where no lines lead from one to another.
+/// Propagation there and back between the nearest two of these nodes; zero where no lines lead from
+/// one to another.
 fn least_rtt(spec: &RunSpec, nodes: &[NodeId]) -> Span {
     let from_one = |start: NodeId| {
         let mut far = vec![None; spec.nodes.len()];

@@ -1,4 +1,5 @@
-//! Options of the command line: `--name VALUE`, `--name=VALUE` and switches; the rest are words in order.
+//! Options of the command line: `--name VALUE`, `--name=VALUE` and switches; the rest are words in
+//! order.
 
 /// Arguments that were given; each is taken away once it is read.
 #[derive(Debug)]

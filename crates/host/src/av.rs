@@ -1,4 +1,5 @@
-//! `airtcp-host av`: TCP-AV in the kernel for the connections that the user names, as long as this process lives.
+//! `airtcp-host av`: TCP-AV in the kernel for the connections that the user names, as long as this
+//! process lives.
 
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
@@ -185,7 +186,8 @@ pub struct Order {
     pub rules: Vec<Rule>,
 }
 
-/// TCP-AV as this process has it in the kernel. Dropped, it takes no new connections; those it has go on as Reno once the lease ends.
+/// TCP-AV as this process has it in the kernel. Dropped, it takes no new connections; those it has
+/// go on as Reno once the lease ends.
 #[cfg(feature = "bpf")]
 #[derive(Debug)]
 pub struct Av {

@@ -1,4 +1,5 @@
-//! The commands: options in, words and exit codes out. 0 done, 1 the host refuses or fails, 2 bad input.
+//! The commands: options in, words and exit codes out. 0 done, 1 the host refuses or fails, 2 bad
+//! input.
 
 use std::process::ExitCode;
 use std::time::Duration;

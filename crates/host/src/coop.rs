@@ -1,7 +1,8 @@
 //! `airtcp-host coop`: the cooperative daemon of `airtcp_core::coop` on a real host.
 //!
-//! The kernel is read ten times a second. A cap is a lease that the kernel lets run out: a daemon that is gone caps nobody after [`LEASE`].
-//! Announcements go by UDP broadcast and to all nodes of IPv6 (ff02::1), in the format of the simulator.
+//! The kernel is read ten times a second. A cap is a lease that the kernel lets run out: a daemon
+//! that is gone caps nobody after [`LEASE`]. Announcements go by UDP broadcast and to all nodes of
+//! IPv6 (ff02::1), in the format of the simulator.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +25,8 @@ const HOPS: i32 = 255;
 /// Parameters of which a real host has another default than the study, and why.
 ///
 /// - `stop_cap`: a real receiver delays the ACK of a single segment by up to 40 ms.
-/// - `min_cap`: the least window with three duplicate ACKs after a loss. Forged announcements bring no cap below it.
+/// - `min_cap`: the least window with three duplicate ACKs after a loss. Forged announcements bring
+///   no cap below it.
 pub const DEFAULTS: [(&str, u32); 2] = [("stop_cap", 2), ("min_cap", 4)];
 /// How long a cap lasts without being renewed.
 pub const LEASE: Duration = Duration::from_millis(500);
@@ -94,7 +96,8 @@ pub fn shares(own: Option<Bssid>, other: Option<Bssid>) -> bool {
     own.is_none() || other.is_none() || own == other
 }
 
-/// Other hosts that the kernel knows on an interface, of `/proc/net/arp` and `/proc/net/route`. Gateways are not counted.
+/// Other hosts that the kernel knows on an interface, of `/proc/net/arp` and `/proc/net/route`.
+/// Gateways are not counted.
 pub fn neighbours(arp: &str, routes: &str, interface: &str) -> usize {
     let gateways: Vec<Ipv4Addr> = routes
         .lines()
@@ -213,7 +216,8 @@ pub struct Reading {
     pub control: String,
 }
 
-/// A connection without a route, as after a timeout or when its address has gone, is where it was. `places`: where each was last.
+/// A connection without a route, as after a timeout or when its address has gone, is where it was.
+/// `places`: where each was last.
 pub fn stay(readings: &mut [Reading], places: &mut BTreeMap<u64, u32>) {
     for r in readings.iter_mut().filter(|r| r.interface == 0) {
         r.interface = places.get(&r.cookie).copied().unwrap_or(0);
@@ -258,8 +262,8 @@ impl Reading {
     }
 }
 
-/// Names of this daemon's wrappers. Each daemon has its own, since the kernel has one list of controls for all namespaces, and since a
-/// wrapper whose daemon is gone obeys nobody.
+/// Names of this daemon's wrappers. Each daemon has its own, since the kernel has one list of
+/// controls for all namespaces, and since a wrapper whose daemon is gone obeys nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     suffix: String,
@@ -276,13 +280,14 @@ impl Names {
         Names { suffix: [1, 36, 36 * 36].map(sign).iter().collect() }
     }
 
-    /// The wrapper of one of the kernel's controls; it has at most the 15 characters that Linux takes.
+    /// The wrapper of one of the kernel's controls; it has at most the 15 characters that Linux
+    /// takes.
     pub fn of(&self, base: &str) -> String {
         format!("airtcp_{base}{}", self.suffix)
     }
 
-    /// The kernel's control behind `control`, its wrapper, and whether that is the one. `None`: it has none. A wrapper of another daemon
-    /// is taken over: whoever put it there is gone.
+    /// The kernel's control behind `control`, its wrapper, and whether that is the one. `None`: it
+    /// has none. A wrapper of another daemon is taken over: whoever put it there is gone.
     pub fn wrapper(&self, control: &str) -> Option<(&'static str, String, bool)> {
         let base = BASES.into_iter().find(|base| {
             let behind = control.strip_prefix("airtcp_").and_then(|rest| rest.strip_prefix(base));
@@ -390,7 +395,8 @@ mod kernel {
             Ok(bytes.chunks_exact(READING_BYTES).filter_map(Reading::read).collect())
         }
 
-        /// At the next pass: a lease for a connection, and the control that it is to have; empty: the one that it has.
+        /// At the next pass: a lease for a connection, and the control that it is to have; empty:
+        /// the one that it has.
         pub fn command(&self, cookie: u64, cap: u64, until: Time, control: &str) -> Result<(), Refusal> {
             let mut name = [0; NAME_BYTES];
             name.iter_mut().zip(control.bytes().take(NAME_BYTES - 1)).for_each(|(to, byte)| *to = byte);
@@ -466,7 +472,8 @@ mod kernel {
             let wait = Duration::from_nanos(daemon.deadline().since(now()).as_ns()).min(Duration::from_millis(200));
             let wait = watch.wait(now(), wait);
             sys::readable(&fds, wait).map_err(|e| Refusal(format!("coop: cannot wait: {e}")))?;
-            // At most as many as a full air carries in a sampling interval: a flood must not keep the daemon from its work.
+            // At most as many as a full air carries in a sampling interval: a flood must not keep the daemon
+            // from its work.
             let _ = ring.consume_raw_n(1000);
             for Heard { from, link, datagram } in waiting.take() {
                 let (announcement, other) = scope(&datagram);
@@ -617,8 +624,9 @@ mod kernel {
         let span = |us: u64| (us > 0).then(|| Span::from_us(us));
         FlowSample {
             id: FlowId(reading.cookie),
-            // Smoothed, as the simulated daemons read it: the latest alone reaches a threshold more often. But the least is of the latest. A
-            // daemon that begins on a full queue sees a short one at once when it comes.
+            // Smoothed, as the simulated daemons read it: the latest alone reaches a threshold more often. But the
+            // least is of the latest. A daemon that begins on a full queue sees a short one at once when it
+            // comes.
             rtt: span(reading.srtt_us),
             least_rtt: span(reading.rtt_us),
             delivered_bytes: reading.acked_bytes,

@@ -53,7 +53,8 @@ pub fn load(
     load_with(name, bytes, least, capabilities, &Wishes::default())
 }
 
-/// Loads it with maps that another object has, too, and with names of its own for the controls in it.
+/// Loads it with maps that another object has, too, and with names of its own for the controls in
+/// it.
 pub fn load_named(
     name: &'static str,
     bytes: &[u8],
@@ -207,8 +208,9 @@ impl Loaded {
     }
 }
 
-/// Takes back the controls of airtcp that are registered without a link, as Linux before [`LINKS`] has them: there one of a killed process
-/// stays. Those of a process that lives go as well, and its connections go on as at its end.
+/// Takes back the controls of airtcp that are registered without a link, as Linux before [`LINKS`]
+/// has them: there one of a killed process stays. Those of a process that lives go as well, and its
+/// connections go on as at its end.
 pub fn unregister_left(mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
     if Host::read().version >= LINKS {
         return Ok(());

@@ -1,7 +1,8 @@
 //! `airtcp-host monitor`: the kernel's TCP as tables, with the columns of a simulated run.
 //!
-//! With rights: an event for each ACK that a sender gets, each retransmission and change of state, through a ring buffer. Without: the
-//! kernel is asked for all connections every 10 ms by `sock_diag`, which needs no rights.
+//! With rights: an event for each ACK that a sender gets, each retransmission and change of state,
+//! through a ring buffer. Without: the kernel is asked for all connections every 10 ms by
+//! `sock_diag`, which needs no rights.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -332,7 +333,8 @@ fn diag_request(family: u8) -> Vec<u8> {
     all
 }
 
-/// Asks once for all connections of this namespace; `take` gets each, and the number of the interface that it is bound to.
+/// Asks once for all connections of this namespace; `take` gets each, and the number of the
+/// interface that it is bound to.
 pub fn ask(
     socket: std::os::fd::RawFd,
     buffer: &mut [u8],

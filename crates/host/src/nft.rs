@@ -1,5 +1,5 @@
-//! A table of netfilter that lives as long as this process: it belongs to a process `nft -i` that reads from here. If this one ends in
-//! any way, the kernel removes the table.
+//! A table of netfilter that lives as long as this process: it belongs to a process `nft -i` that
+//! reads from here. If this one ends in any way, the kernel removes the table.
 
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -14,8 +14,9 @@ pub struct Held {
 }
 
 impl Held {
-    /// Makes `table`, as `inet airtcp`, by `lines`, each a command of nft. `is_made` looks at how nft lists the table. `option` is the
-    /// one that asked for it, for messages. Takes CAP_NET_ADMIN and nft.
+    /// Makes `table`, as `inet airtcp`, by `lines`, each a command of nft. `is_made` looks at how
+    /// nft lists the table. `option` is the one that asked for it, for messages. Takes
+    /// CAP_NET_ADMIN and nft.
     pub fn start(option: &str, table: &str, lines: &[String], is_made: impl Fn(&str) -> bool) -> Result<Held, String> {
         // Once without holding it, so that a refusal has a sentence.
         let unable = |e: io::Error| format!("{option}: cannot run nft: {e}");

@@ -1,4 +1,5 @@
-//! When has the path of an interface changed? From the kernel's routing messages, and from those of Wi-Fi where there are any.
+//! When has the path of an interface changed? From the kernel's routing messages, and from those of
+//! Wi-Fi where there are any.
 //!
 //! [`change`] decides which of them count.
 

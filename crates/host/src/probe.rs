@@ -1,7 +1,8 @@
 //! `airtcp-host probe`: the buffer probe of `airtcp_core::buffer_probe` between two real hosts.
 //!
-//! The sender, on the wire, sends trains of numbered UDP datagrams, faster than the air carries them, and logs when each really left. The
-//! receiver, behind the access point, notes the kernel's time of each arrival. It hands its log back over TCP after each train.
+//! The sender, on the wire, sends trains of numbered UDP datagrams, faster than the air carries
+//! them, and logs when each really left. The receiver, behind the access point, notes the kernel's
+//! time of each arrival. It hands its log back over TCP after each train.
 //!
 //! A stranger can do one thing to a receiver: start a train of its own ([`receiver`]). A hostile
 //! receiver can do one thing to a sender: hand over a log of arrivals that never were. That log has
@@ -31,7 +32,8 @@ const GREETING: &str = "airtcp-probe 1";
 const LINE_BYTES: usize = 64;
 /// A receiver says that it is ready within this.
 const READY_WITHIN: Span = Span::from_secs(10);
-/// When the first arrival in a log is taken to have been: late enough that all datagrams have left before.
+/// When the first arrival in a log is taken to have been: late enough that all datagrams have left
+/// before.
 const ORIGIN: Time = Time::from_ns(1 << 60);
 /// All arrivals of a session are within this of that one.
 const LONGEST: Span = receiver::MOST_TIME;
@@ -148,7 +150,8 @@ fn next_line(from: &mut impl BufRead) -> io::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-/// Arrivals, and datagrams that the kernel dropped. `first`: the first arrival in any log of the session, once there is one.
+/// Arrivals, and datagrams that the kernel dropped. `first`: the first arrival in any log of the
+/// session, once there is one.
 fn read_log(from: &mut impl BufRead, count: u32, first: &mut Option<Time>) -> io::Result<(Vec<Option<Time>>, u64)> {
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let wrong = |line: &str| invalid(format!("{line:?} is no line of a log"));

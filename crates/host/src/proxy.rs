@@ -1,8 +1,9 @@
 //! `airtcp-host proxy`: TCP-AV for clients that know nothing of it.
 //!
-//! A client's connection ends here, and a second one goes on to the server. The rule that fits gives one or both of them a target.
-//! Data pass through pipes of the kernel. An end of data in one direction is passed on in that direction, and a reset to the other side.
-//! One thread serves all, told by epoll what has become ready.
+//! A client's connection ends here, and a second one goes on to the server. The rule that fits
+//! gives one or both of them a target. Data pass through pipes of the kernel. An end of data in one
+//! direction is passed on in that direction, and a reset to the other side. One thread serves all,
+//! told by epoll what has become ready.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -122,7 +123,8 @@ pub struct Proxy<T> {
     listeners: Vec<OwnedFd>,
     connections: BTreeMap<u64, Connection>,
     per_client: BTreeMap<IpAddr, usize>,
-    /// The proxy's own connections to servers, by both ends. One of them that comes in goes round in a circle.
+    /// The proxy's own connections to servers, by both ends. One of them that comes in goes round
+    /// in a circle.
     onward: BTreeSet<(SocketAddr, SocketAddr)>,
     /// When stages end, and of which connection.
     deadlines: BTreeSet<(Time, u64)>,
@@ -183,7 +185,8 @@ impl<T: Targets> Proxy<T> {
         self.listeners.iter().filter_map(|fd| stream::own_address(fd.as_raw_fd()).ok()).collect()
     }
 
-    /// Runs until `has_ended` says so; then lets connections finish for the time that the rules allow. `end_new` runs in between.
+    /// Runs until `has_ended` says so; then lets connections finish for the time that the rules
+    /// allow. `end_new` runs in between.
     pub fn run(
         mut self,
         has_ended: impl Fn() -> bool,

@@ -1,4 +1,5 @@
-//! Settings of the kernel as recipes: printed, applied with a note of what was there, checked, undone.
+//! Settings of the kernel as recipes: printed, applied with a note of what was there, checked,
+//! undone.
 //!
 //! The former values are on disk before anything is changed, in `/run/airtcp-host`. So `undo` works
 //! after a crash too, and a reboot forgets both.
@@ -160,10 +161,12 @@ const REORDERING: &str = "net.ipv4.tcp_reordering";
 /// All that airtcp sets.
 const SYSCTLS: [&str; 3] = [SS_RATIO, CA_RATIO, REORDERING];
 
-/// How often [`note`] makes the folder anew; a bound, so that a broken file system ends in a sentence.
+/// How often [`note`] makes the folder anew; a bound, so that a broken file system ends in a
+/// sentence.
 const ATTEMPTS: u32 = 1000;
 
-/// Where notes of this network namespace are. Its cookie names it, which no other has until the next boot.
+/// Where notes of this network namespace are. Its cookie names it, which no other has until the
+/// next boot.
 fn notes() -> Result<PathBuf, String> {
     let cookie = crate::sys::network_cookie().map_err(|e| format!("cannot name this network namespace: {e}"))?;
     Ok(PathBuf::from("/run/airtcp-host").join(format!("undo-{cookie}")))
@@ -211,7 +214,8 @@ fn read_own(path: &Path) -> io::Result<String> {
     io::read_to_string(open_own(fs::OpenOptions::new().read(true), path)?)
 }
 
-/// Adds to the note at `path`, whose folder is made. Another namespace's `undo` may remove the empty folder in between.
+/// Adds to the note at `path`, whose folder is made. Another namespace's `undo` may remove the
+/// empty folder in between.
 fn note(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let open = || open_own(fs::OpenOptions::new().create(true).append(true).mode(0o600), path);
@@ -256,7 +260,8 @@ pub fn check(steps: &[Step]) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// Takes back all that [`apply`] set in this namespace, the last first. Says each line; what is gone is said and left.
+/// Takes back all that [`apply`] set in this namespace, the last first. Says each line; what is
+/// gone is said and left.
 pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
     let path = notes()?;
     let text = match read_own(&path) {
@@ -310,7 +315,8 @@ pub fn pacing(interface: &str) -> Vec<Step> {
     vec![sysctl(SS_RATIO), sysctl(CA_RATIO), gso]
 }
 
-/// Packets of 1500 bytes that a router's buffer holds: of the normal rule, and divided by the root of the number of flows.
+/// Packets of 1500 bytes that a router's buffer holds: of the normal rule, and divided by the root
+/// of the number of flows.
 pub fn buffers(rate: DataRate, rtt: Span, flows: u32) -> (u64, u64) {
     let product = rate.bytes_in(rtt).get() as f64 / 1500.0;
     let packets = |n: f64| airtcp_core::convert::floor64(n.max(1.0).ceil());
@@ -380,7 +386,8 @@ mod tests {
         }
     }
 
-    /// Two namespaces note and undo at once: one makes the folder that the other has just found missing or removed.
+    /// Two namespaces note and undo at once: one makes the folder that the other has just found
+    /// missing or removed.
     #[test]
     fn namespaces_do_not_disturb_each_others_notes() {
         let folder = std::env::temp_dir().join(format!("airtcp-notes-{}", std::process::id()));

@@ -101,7 +101,8 @@ impl Host {
 
 /// Least kernel for the parts of airtcp that run in the kernel.
 pub const STRUCT_OPS: (u32, u32) = (6, 1);
-/// From here on a control is held by a link, and goes when its process does. Before, the process takes it back at an orderly end.
+/// From here on a control is held by a link, and goes when its process does. Before, the process
+/// takes it back at an orderly end.
 pub const LINKS: (u32, u32) = (6, 4);
 /// Least kernel for BBR with a lease: the arguments of its function are those of 6.10.
 pub const BBR: (u32, u32) = (6, 10);

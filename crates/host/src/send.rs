@@ -1,5 +1,6 @@
-//! `airtcp-host efr send`: the core's own sender as a TCP of this host's, behind a TUN device. So EFR's threshold moves with the window,
-//! which no setting of Linux does, and any receiver can be at the other end.
+//! `airtcp-host efr send`: the core's own sender as a TCP of this host's, behind a TUN device. So
+//! EFR's threshold moves with the window, which no setting of Linux does, and any receiver can be
+//! at the other end.
 
 pub mod conversation;
 pub mod way;

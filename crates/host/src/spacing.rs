@@ -1,6 +1,8 @@
-//! How far apart do segments leave an interface? Beside RTT / cwnd of their connection, as the study pacing-buffers spaces them.
+//! How far apart do segments leave an interface? Beside RTT / cwnd of their connection, as the
+//! study pacing-buffers spaces them.
 //!
-//! A packet socket gives the time at which each packet went to the driver, sock_diag the windows and round trips of that moment.
+//! A packet socket gives the time at which each packet went to the driver, sock_diag the windows
+//! and round trips of that moment.
 
 use std::collections::BTreeMap;
 use std::io;

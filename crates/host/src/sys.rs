@@ -110,7 +110,8 @@ pub fn join_group(fd: RawFd, group: u32) -> io::Result<()> {
     set_option(fd, SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
 }
 
-/// One datagram of the kernel on a netlink socket into `buffer`; its length. Those of other processes are left out.
+/// One datagram of the kernel on a netlink socket into `buffer`; its length. Those of other
+/// processes are left out.
 pub fn receive(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         // SAFETY: an all-zero address is valid.
@@ -184,7 +185,8 @@ pub fn attach_filter(fd: RawFd, program: BorrowedFd<'_>) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, program.as_raw_fd())
 }
 
-/// Frames of an interface begin as those of Ethernet, with the address of the sender's radio or card.
+/// Frames of an interface begin as those of Ethernet, with the address of the sender's radio or
+/// card.
 pub fn has_link_addresses(name: &str) -> bool {
     let Ok(socket) = tcp_socket() else { return false };
     let mut request = interface_request(name);
@@ -224,7 +226,8 @@ pub fn interface_name(index: u32) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Moves this thread into a network namespace of its own, which goes with its last thread and socket.
+/// Moves this thread into a network namespace of its own, which goes with its last thread and
+/// socket.
 pub fn leave_network() -> io::Result<()> {
     // SAFETY: no pointers.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
@@ -235,7 +238,8 @@ pub fn tun(name: &str) -> io::Result<File> {
     device(name, libc::IFF_TUN)
 }
 
-/// Opens a TAP device `name` in this thread's namespace; what comes and goes are frames of Ethernet.
+/// Opens a TAP device `name` in this thread's namespace; what comes and goes are frames of
+/// Ethernet.
 pub fn tap(name: &str) -> io::Result<File> {
     device(name, libc::IFF_TAP)
 }
@@ -412,7 +416,8 @@ pub fn arrival(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
     };
     let mut arrival = Arrival { bytes, at: realtime(), dropped: 0, from: None };
-    // SAFETY: the kernel has filled the message; the macros walk within its control data, and each value has the type that its kind says.
+    // SAFETY: the kernel has filled the message; the macros walk within its control data, and each
+    // value has the type that its kind says.
     unsafe {
         let mut head = libc::CMSG_FIRSTHDR(&raw const message);
         while !head.is_null() {
@@ -447,7 +452,8 @@ pub fn thread_id() -> i32 {
 mod tests {
     use super::*;
 
-    /// Processes may send each other messages of NETLINK_USERSOCK, of other kinds with CAP_NET_ADMIN.
+    /// Processes may send each other messages of NETLINK_USERSOCK, of other kinds with
+    /// CAP_NET_ADMIN.
     #[test]
     fn netlink_messages_of_processes_are_left_out() {
         let (own, other) = (netlink(libc::NETLINK_USERSOCK, 0).unwrap(), netlink(libc::NETLINK_USERSOCK, 0).unwrap());

@@ -1,4 +1,5 @@
-//! The law's structs as the bytes of a BPF map, and back. All are 64-bit words in the order of their fields.
+//! The law's structs as the bytes of a BPF map, and back. All are 64-bit words in the order of
+//! their fields.
 
 use airtcp_law::tcp_av::{Ack, Count, Params, Path, State, Window};
 

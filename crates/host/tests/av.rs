@@ -81,7 +81,8 @@ fn the_kernel_holds_targets() {
     assert!((unchanged / 4.0 - 1.0).abs() < 0.05, "{unchanged}");
 }
 
-/// With a timeout new data leaves, unless the window alone is to be kept. The program's own choice of `TCP_NODELAY` stays.
+/// With a timeout new data leaves, unless the window alone is to be kept. The program's own choice
+/// of `TCP_NODELAY` stays.
 #[test]
 fn new_data_leaves_with_a_timeout() {
     if let Some(reason) = common::missing() {

@@ -1,4 +1,5 @@
-//! The cooperative daemon against the kernel: a cap comes into force, and is gone when the daemon is.
+//! The cooperative daemon against the kernel: a cap comes into force, and is gone when the daemon
+//! is.
 #![allow(clippy::disallowed_methods, clippy::cast_possible_truncation)]
 
 mod common;
@@ -58,7 +59,8 @@ fn a_killed_daemon_leaves_nothing() {
         println!(
             "round {round}: {before:.1} Mbit/s, capped {capped:.1} (window {cap}), after kill -9 {rate:.1} (window {free}), ssthresh {ssthresh} then {after}"
         );
-        // CUBIC's own HyStart may end the slow start that leads back earlier; nothing may raise or reset it.
+        // CUBIC's own HyStart may end the slow start that leads back earlier; nothing may raise or reset
+        // it.
         assert!(after <= ssthresh && after > cap, "threshold {ssthresh}, {after} after the cap of {cap}");
         assert!(rate >= 0.8 * before, "{rate:.1} of {before:.1} Mbit/s after the lease and a second");
     }
@@ -79,7 +81,8 @@ fn bbr_obeys_a_lease() {
     let mut daemon = daemon(&bed);
     let bbr = [Upload::new(&bed, Some("bbr"), |_| {})];
     thread::sleep(Duration::from_secs(1));
-    // BBR alone makes no long queue, and CUBIC beside it may be capped first. So the way itself gets longer, once the short one is known.
+    // BBR alone makes no long queue, and CUBIC beside it may be capped first. So the way itself gets
+    // longer, once the short one is known.
     bed.detour.store(150_000_000, Ordering::Relaxed);
     let begin = monotonic();
     while !control(&bbr[0]).starts_with("airtcp_bbr") {
@@ -157,8 +160,9 @@ fn a_hostile_announcer_caps_nobody_below_the_fair_share() {
     assert!(least >= segments_of(2), "{least} segments, the share of two terminals is {}", segments_of(2));
 }
 
-/// A path of 0.1 ms, as to a storage behind the same access point: any queue at all is many times its least round trip, so stop mode
-/// comes at once and comes back. A window of one segment there waits for the receiver's delayed ACK.
+/// A path of 0.1 ms, as to a storage behind the same access point: any queue at all is many times
+/// its least round trip, so stop mode comes at once and comes back. A window of one segment there
+/// waits for the receiver's delayed ACK.
 #[test]
 fn stop_mode_starves_nobody_on_a_short_path() {
     if let Some(reason) = common::missing() {
@@ -173,7 +177,8 @@ fn stop_mode_starves_nobody_on_a_short_path() {
     if let Ok(stop_cap) = &stop_cap {
         options.extend(["--set", stop_cap]);
     }
-    // Where the daemon sees no short round trip before the queue, there is no cap, and nothing is shown.
+    // Where the daemon sees no short round trip before the queue, there is no cap, and nothing is
+    // shown.
     for _ in 0..20 {
         let bed = Bed::new(short);
         let (mut daemon, said) = daemon_with(&bed, &options);
@@ -195,7 +200,8 @@ fn stop_mode_starves_nobody_on_a_short_path() {
     panic!("in twenty runs there was no cap");
 }
 
-/// Each daemon has wrappers of its own: two namespaces of one kernel have one each. One that begins anew takes over what a killed one left.
+/// Each daemon has wrappers of its own: two namespaces of one kernel have one each. One that begins
+/// anew takes over what a killed one left.
 #[test]
 fn daemons_of_one_kernel_do_not_disturb_each_other() {
     if let Some(reason) = common::missing() {
@@ -224,7 +230,8 @@ fn daemons_of_one_kernel_do_not_disturb_each_other() {
     let begin = monotonic();
     let mut waited = 0;
     while control(&uploads[0]) == before[0] || !is_capped(&uploads[0]) {
-        // It has seen the full queue alone. The timeout after an outage lets it see the round trip without one, if it looks in time.
+        // It has seen the full queue alone. The timeout after an outage lets it see the round trip without
+        // one, if it looks in time.
         if waited % 200 == 0 {
             beds[0].outage.store(true, Ordering::Relaxed);
             thread::sleep(Duration::from_millis(500));

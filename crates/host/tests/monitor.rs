@@ -19,7 +19,8 @@ use airtcp_host::sys::{self, tcp_info};
 use common::flood::Flood;
 use common::{Bed, End, LINE};
 
-/// The monitor in a namespace, once it listens. `interval`: the least time between rows of a connection.
+/// The monitor in a namespace, once it listens. `interval`: the least time between rows of a
+/// connection.
 fn monitor(end: &End, out: PathBuf, unprivileged: bool, interval: &'static str) -> Child {
     let mut child = end.run(move || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp-host"));
@@ -207,8 +208,9 @@ fn calls() -> (u64, u64) {
     (last.run_cnt, last.run_time_ns)
 }
 
-/// ACKs for 32 connections, as fast as the kernel receives them: each is told or counted as lost. AIRTCP_HOST_QUIET=1 says that the machine
-/// does nothing else; then there must be 400 000 a second, none lost, and less than 0.5 us for each.
+/// ACKs for 32 connections, as fast as the kernel receives them: each is told or counted as lost.
+/// AIRTCP_HOST_QUIET=1 says that the machine does nothing else; then there must be 400 000 a
+/// second, none lost, and less than 0.5 us for each.
 #[test]
 fn each_event_is_told_or_counted() {
     if let Some(reason) = common::missing() {
@@ -268,7 +270,8 @@ fn processor_ns() -> f64 {
     told.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Events of 20 connections, as the ring brings them: more than 400 000 in a second of processor time.
+/// Events of 20 connections, as the ring brings them: more than 400 000 in a second of processor
+/// time.
 #[test]
 fn the_reader_keeps_up_with_400_000_events_a_second() {
     use airtcp_host::monitor::{EVENT_BYTES, Seen, Tables};

@@ -1,4 +1,5 @@
-//! The committed BPF objects: made of these sources, small, and without what the kernel would refuse.
+//! The committed BPF objects: made of these sources, small, and without what the kernel would
+//! refuse.
 
 use std::fs;
 use std::io::Write;

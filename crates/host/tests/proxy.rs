@@ -365,7 +365,8 @@ fn a_server_that_is_not_there_is_a_reset() {
 }
 
 /// The program as a proxy with these rules, once it listens.
-/// Two listeners that send all to each other, as by addresses of which the file does not show that they are this host's.
+/// Two listeners that send all to each other, as by addresses of which the file does not show that
+/// they are this host's.
 #[test]
 fn a_circle_ends_at_once() {
     let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -385,7 +386,8 @@ fn a_circle_ends_at_once() {
     assert!(counts.by_rule.iter().sum::<u64>() <= 2 && counts.cut == 0, "{counts:?}");
 }
 
-/// Clients that hold what they can: nothing said, half a first message byte by byte, nothing read. Another address is served.
+/// Clients that hold what they can: nothing said, half a first message byte by byte, nothing read.
+/// Another address is served.
 #[test]
 fn slow_clients_do_not_keep_others_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

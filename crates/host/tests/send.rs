@@ -1,4 +1,5 @@
-//! `efr send`: the core's sender against this kernel's receiver, over a scripted line, beside the simulation of the same.
+//! `efr send`: the core's sender against this kernel's receiver, over a scripted line, beside the
+//! simulation of the same.
 #![allow(clippy::disallowed_methods, clippy::cast_possible_truncation)]
 
 mod common;
@@ -284,7 +285,8 @@ fn real(bed: &Bed, sets: &[String], port: u16) -> Outcome {
     let config = send::config("linux-6", sets).unwrap();
     let bytes = data(SEGMENTS * config.mss() as usize);
     let sent = Sent::new(&bytes);
-    // A window that grows makes an ACK a window update, which is no duplicate without SACK (RFC 5681 section 2). So it is held.
+    // A window that grows makes an ACK a window update, which is no duplicate without SACK (RFC 5681
+    // section 2). So it is held.
     let answer = receive_into(bed, port, Some(20_000));
     bed.lose(&[LOST]);
     let log = sent.path("log.csv").to_str().unwrap().to_owned();
@@ -306,8 +308,8 @@ fn real(bed: &Bed, sets: &[String], port: u16) -> Outcome {
     }
 }
 
-/// Figure 9's cases: windows of two to six segments with one loss. The real receiver makes EFR act as the simulated one does, where three
-/// duplicates wait for the timeout.
+/// Figure 9's cases: windows of two to six segments with one loss. The real receiver makes EFR act
+/// as the simulated one does, where three duplicates wait for the timeout.
 #[test]
 fn the_threshold_follows_the_window_at_a_real_receiver() {
     if let Some(reason) = common::missing_nft() {

@@ -1,4 +1,5 @@
-//! The law as the kernel runs it, beside the law as the simulator runs it: a million steps, equal to the bit.
+//! The law as the kernel runs it, beside the law as the simulator runs it: a million steps, equal
+//! to the bit.
 
 #![allow(clippy::cast_possible_truncation)]
 

@@ -23,7 +23,8 @@ pub struct Air {
 }
 
 impl Air {
-    /// A medium on which nobody has sent anything. The radio at place `n` has the address [`crate::frame::address`]`(n)`.
+    /// A medium on which nobody has sent anything. The radio at place `n` has the address
+    /// [`crate::frame::address`]`(n)`.
     ///
     /// Signals and their random numbers are those of a simulation with this set-up.
     pub fn new(setup: &Setup) -> Air {

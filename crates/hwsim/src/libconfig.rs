@@ -1,5 +1,5 @@
-//! Files of libconfig, the format of wmediumd's configuration: settings `name = value;` with numbers, texts, groups `{}`, lists `()` and
-//! arrays `[]`. Files that include others are refused.
+//! Files of libconfig, the format of wmediumd's configuration: settings `name = value;` with
+//! numbers, texts, groups `{}`, lists `()` and arrays `[]`. Files that include others are refused.
 
 use std::collections::BTreeSet;
 

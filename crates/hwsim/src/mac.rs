@@ -49,15 +49,17 @@ const SIGNAL: i32 = -50;
 /// Noise in 20 MHz, dBm.
 const NOISE: f32 = -95.0;
 
-/// Addresses of a radio that stay whatever its kernel says of others: those that the module gives it.
+/// Addresses of a radio that stay whatever its kernel says of others: those that the module gives
+/// it.
 const LASTING_ADDRESSES: usize = 2;
 /// Most addresses of a radio.
 const MOST_ADDRESSES: usize = 16;
-/// Most frames that a radio holds: hwsim keeps 2000 at most, and its patches stop the queues long before.
+/// Most frames that a radio holds: hwsim keeps 2000 at most, and its patches stop the queues long
+/// before.
 const MOST_HELD: usize = 2048;
 
-/// From the end of a PPDU to the last frame that a kernel hands over because of it, at most. A kernel's timer is not exact to the
-/// nanosecond.
+/// From the end of a PPDU to the last frame that a kernel hands over because of it, at most. A
+/// kernel's timer is not exact to the nanosecond.
 const HANDING_OVER: Span = Span::from_us(2);
 
 /// A frame of a kernel.
@@ -69,7 +71,8 @@ struct Mpdu {
     /// The rates that it was sent at, with the number of tries.
     used: Vec<Stage>,
     was_sent: bool,
-    /// The A-MPDU for which its driver took it is over, or went without it, or had no room for it: it joins any.
+    /// The A-MPDU for which its driver took it is over, or went without it, or had no room for it:
+    /// it joins any.
     joins_any: bool,
 }
 
@@ -181,8 +184,9 @@ impl Queue {
         keys
     }
 
-    /// Puts a frame back to where its number belongs, but behind one that its driver kept to `test` a rate: ath9k sends that first
-    /// (`ath_tx_complete_aggr` in xmit.c of Linux 6.12, `skb_queue_splice_tail`).
+    /// Puts a frame back to where its number belongs, but behind one that its driver kept to `test`
+    /// a rate: ath9k sends that first (`ath_tx_complete_aggr` in xmit.c of Linux 6.12,
+    /// `skb_queue_splice_tail`).
     fn put_back(&mut self, mut mpdu: Mpdu, test: impl Fn(&Mpdu) -> bool) {
         mpdu.joins_any = true;
         let sn = mpdu.sent.header.sn;
@@ -256,7 +260,8 @@ pub struct HwsimMac {
 }
 
 impl HwsimMac {
-    /// Radios with nothing to send: their configuration, the durations of their PHY, and the limits of their TXOPs.
+    /// Radios with nothing to send: their configuration, the durations of their PHY, and the limits
+    /// of their TXOPs.
     pub(crate) fn new(radios: Vec<(Arc<RadioConfig>, Arc<Timing>, [Span; 4])>) -> HwsimMac {
         let nobody = RadioId::at(radios.len());
         let radio = |(place, (config, timing, txop))| Radio {
@@ -277,7 +282,8 @@ impl HwsimMac {
         HwsimMac { radios, nobody, out, due, ampdus: 0, traffic, is_plain: false }
     }
 
-    /// The kernel calls a radio so. Its addresses are that name and what the module gives its first interface.
+    /// The kernel calls a radio so. Its addresses are that name and what the module gives its first
+    /// interface.
     pub(crate) fn rename(&mut self, radio: RadioId, name: Address) {
         let mut own = name;
         own[0] &= !frame::NAME;
@@ -310,7 +316,8 @@ impl HwsimMac {
         }
     }
 
-    /// Nobody has the radio any longer: its addresses are nobody's, and what waits in it is not sent. False: it had vanished before.
+    /// Nobody has the radio any longer: its addresses are nobody's, and what waits in it is not
+    /// sent. False: it had vanished before.
     pub(crate) fn vanish(&mut self, radio: RadioId) -> bool {
         let r = &mut self.radios[radio.index()];
         let is_new = !r.is_gone;
@@ -325,7 +332,8 @@ impl HwsimMac {
         is_new
     }
 
-    /// The kernel's module has none of the patches: what arrives has a legacy rate, and no number of an A-MPDU.
+    /// The kernel's module has none of the patches: what arrives has a legacy rate, and no number
+    /// of an A-MPDU.
     pub(crate) fn speak_plainly(&mut self) {
         self.is_plain = true;
     }
@@ -336,8 +344,9 @@ impl HwsimMac {
         self.radios[radio.index()].wants_damaged = wants;
     }
 
-    /// The radio's rate is fixed, and [`Retries`](airtcp_core::wifi::Retries) alone limits its tries. minstrel_ht tests rates even where
-    /// its kernel allows one only, and has RTS before later tries: both are left out.
+    /// The radio's rate is fixed, and [`Retries`](airtcp_core::wifi::Retries) alone limits its
+    /// tries. minstrel_ht tests rates even where its kernel allows one only, and has RTS before
+    /// later tries: both are left out.
     pub fn fix_rate(&mut self, radio: RadioId) {
         self.radios[radio.index()].has_one_rate = true;
     }
@@ -372,7 +381,8 @@ impl HwsimMac {
         self.radios.get(radio.index()).map_or(0, |radio| radio.held)
     }
 
-    /// A kernel hands over a frame. Its category; `None`: the radio holds so much that this one is given up at once.
+    /// A kernel hands over a frame. Its category; `None`: the radio holds so much that this one is
+    /// given up at once.
     pub(crate) fn take_in(&mut self, now: Time, radio: RadioId, sent: Sent) -> Option<Ac> {
         let ac = sent.header.ac;
         self.radios[radio.index()].name = sent.radio;
@@ -398,7 +408,8 @@ impl HwsimMac {
         }
     }
 
-    /// Time goes on to `now`: kernels have said what they had to say of what ended [`HANDING_OVER`] before.
+    /// Time goes on to `now`: kernels have said what they had to say of what ended [`HANDING_OVER`]
+    /// before.
     pub(crate) fn form_due(&mut self, now: Time) {
         let is_over = |since: Time| since + HANDING_OVER < now;
         if self.due.first().is_some_and(|(since, ..)| is_over(*since)) {

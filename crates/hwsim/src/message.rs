@@ -1,5 +1,7 @@
-//! The messages between a kernel with simulated radios and its medium: generic netlink, command FRAME in both directions and
-//! TX_INFO_FRAME to the kernel (`drivers/net/wireless/virtual/mac80211_hwsim.h`). Over a socket and over virtio they are the same bytes.
+//! The messages between a kernel with simulated radios and its medium: generic netlink, command
+//! FRAME in both directions and TX_INFO_FRAME to the kernel
+//! (`drivers/net/wireless/virtual/mac80211_hwsim.h`). Over a socket and over virtio they are the
+//! same bytes.
 //!
 //! All that comes from a kernel is checked: any bytes give a message or an error, and nothing
 //! panics.
@@ -23,7 +25,8 @@ pub const OVER: u32 = 1;
 /// Flags that go back with the status of a frame.
 const KEPT: u32 = 3;
 
-/// The longest message that a kernel takes: its buffers are a page, less what it keeps there itself.
+/// The longest message that a kernel takes: its buffers are a page, less what it keeps there
+/// itself.
 pub const LONGEST: usize = 3700;
 /// The longest frame: the MPDU of 802.11 (IEEE 802.11-2020 Table 9-25).
 pub const LONGEST_FRAME: usize = 11_454;
@@ -94,7 +97,8 @@ pub struct Sent {
     pub flags: u32,
     /// MHz.
     pub frequency: u32,
-    /// The A-MPDU for which the kernel took it from its queue (patch 6); with [`OVER`]: it had no room for it.
+    /// The A-MPDU for which the kernel took it from its queue (patch 6); with [`OVER`]: it had no
+    /// room for it.
     pub taken_for: Option<u32>,
     /// The rates to try; one at least.
     pub series: Vec<Stage>,
@@ -255,7 +259,8 @@ struct Writer(Vec<u8>);
 impl Writer {
     fn new(command: u8) -> Writer {
         let mut bytes = vec![0; HEADS];
-        // A device has one family, and its number is not looked at; over a socket [`address_to`] says it. A request.
+        // A device has one family, and its number is not looked at; over a socket [`address_to`] says it. A
+        // request.
         bytes[6] = 1;
         bytes[16] = command;
         bytes[17] = 1;
@@ -324,8 +329,9 @@ pub struct Aggregate {
     pub acked: u8,
 }
 
-/// The message that tells a kernel how a frame of it ended. `used`: the rates that it, or the A-MPDU that is told of, was sent at, with
-/// the number of tries. `aggregate`: modules without patch 8 do not know it.
+/// The message that tells a kernel how a frame of it ended. `used`: the rates that it, or the
+/// A-MPDU that is told of, was sent at, with the number of tries. `aggregate`: modules without
+/// patch 8 do not know it.
 pub fn status(sent: &Sent, used: &[Stage], is_acked: bool, signal: i32, aggregate: Option<Aggregate>) -> Vec<u8> {
     let mut info = [0; 2 * STAGES];
     let mut rate_flags = [0; 3 * STAGES];

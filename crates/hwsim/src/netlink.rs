@@ -1,8 +1,9 @@
-//! The conversation with a kernel over a socket of generic netlink: the medium registers, and from then on gets every frame that a radio of
-//! the module sends. Messages are those of [`crate::message`], with the number of the family in each.
+//! The conversation with a kernel over a socket of generic netlink: the medium registers, and from
+//! then on gets every frame that a radio of the module sends. Messages are those of
+//! [`crate::message`], with the number of the family in each.
 //!
-//! Nothing here does I/O: a driver reads datagrams and hands them over, with the time, and sends what it is given. Whatever is in a
-//! datagram, it is a message, or it is counted as none.
+//! Nothing here does I/O: a driver reads datagrams and hands them over, with the time, and sends
+//! what it is given. Whatever is in a datagram, it is a message, or it is counted as none.
 
 use std::collections::VecDeque;
 
@@ -119,7 +120,8 @@ impl Conversation {
         self.fault
     }
 
-    /// A radio that has vanished since this was last asked. Nothing reaches it, and it sends no more.
+    /// A radio that has vanished since this was last asked. Nothing reaches it, and it sends no
+    /// more.
     pub fn take_gone(&mut self) -> Option<RadioId> {
         self.gone.pop_front()
     }
@@ -429,7 +431,8 @@ mod tests {
         assert_eq!(later(&mut own).len(), 2);
     }
 
-    /// Frames without end: the radio holds so many, and the others are given up at once, each with a status.
+    /// Frames without end: the radio holds so many, and the others are given up at once, each with
+    /// a status.
     #[test]
     fn a_flood_is_given_up_and_each_frame_of_it_answered() {
         let mut own = conversation(PATCHED);
@@ -475,7 +478,8 @@ mod tests {
         assert_eq!((own.take_gone(), own.take_gone()), (Some(RadioId(1)), None));
     }
 
-    /// A message with random attributes, of which most are those that are known, with lengths that fit or do not.
+    /// A message with random attributes, of which most are those that are known, with lengths that
+    /// fit or do not.
     fn attributes() -> impl Strategy<Value = Vec<u8>> {
         let known = prop::sample::select(vec![1u16, 2, 3, 4, 5, 6, 7, 8, 10, 19, 21, 30, 31, 32, 33]);
         let value = prop_oneof![

@@ -19,7 +19,8 @@ pub const WIDTH_80: u16 = 1 << 9;
 /// 160 MHz.
 pub const WIDTH_160: u16 = 1 << 10;
 
-/// Legacy rates in the order of hwsim's radios, in units of 100 kbit/s. Those at 5 GHz begin with the fifth.
+/// Legacy rates in the order of hwsim's radios, in units of 100 kbit/s. Those at 5 GHz begin with
+/// the fifth.
 const LEGACY: [u64; 12] = [10, 20, 55, 110, 60, 90, 120, 180, 240, 360, 480, 540];
 /// Frequencies from here on have no rates of 802.11b.
 const GHZ_5: u32 = 4_000;

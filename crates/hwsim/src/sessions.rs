@@ -1,7 +1,8 @@
-//! Block Ack agreements as they are read from frames, for kernels whose module does not say which frames may be aggregated.
+//! Block Ack agreements as they are read from frames, for kernels whose module does not say which
+//! frames may be aggregated.
 //!
-//! Frames that set up an agreement are encrypted where management frames are protected. Such a network has none here, and its frames
-//! go one by one.
+//! Frames that set up an agreement are encrypted where management frames are protected. Such a
+//! network has none here, and its frames go one by one.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! The medium with clients that are no kernels: they hand frames over as hwsim does, and look at what comes back.
+//! The medium with clients that are no kernels: they hand frames over as hwsim does, and look at
+//! what comes back.
 
 use std::sync::Arc;
 
@@ -176,7 +177,8 @@ fn each_try_is_an_ampdu_of_its_own() {
     assert!(traffic.unanswered > 100 && tries.len() > 200, "{traffic:?}");
 }
 
-/// With eight frames handed over, and another for each that ends: A-MPDUs of four go, as many as possible.
+/// With eight frames handed over, and another for each that ends: A-MPDUs of four go, as many as
+/// possible.
 fn keeps_ampdus_full(air: &mut Air, mut hand_over: impl FnMut(&mut Air, Time, std::ops::Range<u16>)) {
     let mut next = 8;
     while next < 2000 {
@@ -198,8 +200,8 @@ fn keeps_ampdus_full(air: &mut Air, mut hand_over: impl FnMut(&mut Air, Time, st
 
 #[test]
 fn retries_and_new_frames_go_together() {
-    // As a kernel that pulls: for each frame that ends it hands over another, a microsecond and its timer's nanosecond later, so that
-    // two A-MPDUs of four wait.
+    // As a kernel that pulls: for each frame that ends it hands over another, a microsecond and its
+    // timer's nanosecond later, so that two A-MPDUs of four wait.
     let mut air = air(1, 0.3, |radio| radio.aggregation.max_frames = 4);
     let hand_over = |air: &mut Air, now, sn: u16| {
         air.take_in(now, RadioId(1), &handed_over(u64::from(sn), AMPDU, 1, &qos(0, sn & 4095))).unwrap();
@@ -278,7 +280,8 @@ fn what_goes_again_joins_whatever_is_taken_next() {
     keeps_ampdus_full(&mut air, take);
 }
 
-/// ath9k puts what is sent again behind the frame that it kept (`ath_tx_complete_aggr`). One that tests a rate goes alone, so it comes first.
+/// ath9k puts what is sent again behind the frame that it kept (`ath_tx_complete_aggr`). One that
+/// tests a rate goes alone, so it comes first.
 #[test]
 fn a_frame_that_was_kept_to_test_a_rate_goes_before_what_goes_again() {
     for is_fixed in [false, true] {

@@ -1,9 +1,12 @@
-//! The configuration of wmediumd (bcopeland/wmediumd, `wmediumd/config.c`), read as a medium of airtcp.
+//! The configuration of wmediumd (bcopeland/wmediumd, `wmediumd/config.c`), read as a medium of
+//! airtcp.
 //!
-//! **What it says there** is kept: addresses, the SNR or the error rate of each pair, and SNR from positions. **What follows from it** is
-//! airtcp's: contention, collisions, aggregation and the errors of a mode at an SNR. A pair has one signal for both directions, so that
-//! of two different ones the worse counts, and a note says so. An error rate holds for MPDUs of [`BYTES`] bytes, whatever their rate.
-//! With `enable_interference`, radios whose signal is below [`SENSED_DB`] do not sense each other. Without, all do.
+//! **What it says there** is kept: addresses, the SNR or the error rate of each pair, and SNR from
+//! positions. **What follows from it** is airtcp's: contention, collisions, aggregation and the
+//! errors of a mode at an SNR. A pair has one signal for both directions, so that of two different
+//! ones the worse counts, and a note says so. An error rate holds for MPDUs of [`BYTES`] bytes,
+//! whatever their rate. With `enable_interference`, radios whose signal is below [`SENSED_DB`] do
+//! not sense each other. Without, all do.
 
 use std::sync::Arc;
 
@@ -147,7 +150,8 @@ fn addresses(file: &Value) -> Result<Vec<Address>, String> {
     Ok(addresses)
 }
 
-/// Reads an address as the module gives it to a radio, or with the bit by which the kernel names radios.
+/// Reads an address as the module gives it to a radio, or with the bit by which the kernel names
+/// radios.
 ///
 /// # Errors
 /// The message says what would be accepted.

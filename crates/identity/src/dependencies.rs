@@ -8,8 +8,9 @@ use toml::{Table, Value};
 
 use crate::{CRATES, fault, table};
 
-/// `name version` of every crate that [`CRATES`] depend on, directly or not, in order. The lock file does not tell dependencies
-/// of tests from others, so the walk starts from what the manifests name.
+/// `name version` of every crate that [`CRATES`] depend on, directly or not, in order. The lock
+/// file does not tell dependencies of tests from others, so the walk starts from what the manifests
+/// name.
 pub(crate) fn versions(root: &Path) -> io::Result<Vec<String>> {
     let workspace = table(root, Path::new("Cargo.toml"))?;
     let lock_file = Path::new("Cargo.lock");

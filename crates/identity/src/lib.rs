@@ -22,8 +22,8 @@ use source::Source;
 const CRATES: [(&str, &str); 3] =
     [("crates/core", "airtcp-core"), ("crates/law", "airtcp-law"), ("crates/sim", "airtcp-sim")];
 
-/// The engine's name, 16 hexadecimal digits, and what to watch for changes: files and folders relative to `root`, which is
-/// the root of the workspace.
+/// The engine's name, 16 hexadecimal digits, and what to watch for changes: files and folders
+/// relative to `root`, which is the root of the workspace.
 pub fn engine(root: &Path) -> io::Result<(String, Vec<PathBuf>)> {
     let mut watched = vec![PathBuf::from("Cargo.lock"), PathBuf::from("Cargo.toml")];
     let mut sources = BTreeMap::new();

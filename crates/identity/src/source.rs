@@ -7,7 +7,8 @@ use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 
 use crate::fault;
 
-/// Operators of several characters. Other characters that stand together are together by chance, as in `x =-1`.
+/// Operators of several characters. Other characters that stand together are together by chance, as
+/// in `x =-1`.
 const OPERATORS: [&str; 24] = [
     "<<=", ">>=", "...", "..=", "::", "->", "=>", "==", "!=", "<=", ">=", "&&", "||", "+=", "-=", "*=", "/=", "%=",
     "^=", "&=", "|=", "<<", ">>", "..",
@@ -20,7 +21,8 @@ pub(crate) struct Source {
     path: PathBuf,
     /// The tokens that count.
     pub(crate) tokens: String,
-    /// Modules that are tests, without `.rs`: `src/queue/tests` is `src/queue/tests.rs` and all below `src/queue/tests/`.
+    /// Modules that are tests, without `.rs`: `src/queue/tests` is `src/queue/tests.rs` and all
+    /// below `src/queue/tests/`.
     pub(crate) tests: Vec<PathBuf>,
     /// Modules that are declared outside tests, in the same form.
     pub(crate) modules: Vec<PathBuf>,
@@ -52,7 +54,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Takes the tokens of a module, or of a part of it; `below` is the folder of the modules it declares.
+    /// Takes the tokens of a module, or of a part of it; `below` is the folder of the modules it
+    /// declares.
     fn stream(&mut self, tokens: &[TokenTree], below: &Path) -> io::Result<()> {
         let mut at = 0;
         while at < tokens.len() {
@@ -124,7 +127,8 @@ impl Source {
             }
             return Ok(());
         }
-        // `policies!` embeds the sources of its policies for their pages, which are comments. As code they count anyway.
+        // `policies!` embeds the sources of its policies for their pages, which are comments. As code they
+        // count anyway.
         if last_string(arguments).is_some_and(|name| name.ends_with(".rs")) {
             return Ok(());
         }
@@ -245,8 +249,8 @@ fn declared(tokens: &[TokenTree], at: usize) -> Option<String> {
     }
 }
 
-/// Where an item starts behind its visibility, and where it ends. `None` if this is no item, as for a field or an expression:
-/// what cannot be told counts.
+/// Where an item starts behind its visibility, and where it ends. `None` if this is no item, as for
+/// a field or an expression: what cannot be told counts.
 fn item(tokens: &[TokenTree], mut at: usize) -> Option<(usize, usize)> {
     if is_word(tokens.get(at), "pub") {
         at += 1;
@@ -266,7 +270,8 @@ fn item(tokens: &[TokenTree], mut at: usize) -> Option<(usize, usize)> {
             after(&|token| ends(token) || is_brace(token))?
         }
         _ => {
-            // A macro called in place of an item: a path, `!`, for `macro_rules` a name, and what it is called with.
+            // A macro called in place of an item: a path, `!`, for `macro_rules` a name, and what it is called
+            // with.
             let call =
                 at + tokens[at..].iter().position(|t| !matches!(t, TokenTree::Ident(_)) && !is_char(Some(t), ':'))?;
             if !is_char(tokens.get(call), '!') {

@@ -1,7 +1,8 @@
 //! The cooperative daemon's cap as a lease: a bound of the window that ends by itself.
 //!
-//! The daemon renews a lease with each reading of the connection. Where the daemon has gone, the lease runs out. Nothing else of the
-//! connection is touched, so what it had learnt of its path is there when the cap ends.
+//! The daemon renews a lease with each reading of the connection. Where the daemon has gone, the
+//! lease runs out. Nothing else of the connection is touched, so what it had learnt of its path is
+//! there when the cap ends.
 
 /// A cap in force until an instant. All zero: none.
 #[repr(C)]

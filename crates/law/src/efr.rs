@@ -1,4 +1,5 @@
-//! Efficient Fast Retransmit's threshold: duplicate ACKs that declare a loss, from the window at the first of them.
+//! Efficient Fast Retransmit's threshold: duplicate ACKs that declare a loss, from the window at
+//! the first of them.
 
 /// `window` less `less`, between `least` and `most`, segments. `most` wins where they contradict.
 #[inline]

@@ -1,11 +1,14 @@
 //! The arithmetic of airtcp's remedies, apart from where they run.
 //!
-//! The simulator calls this crate. `make bpf` compiles the same sources for the Linux kernel. So it keeps to what a BPF program may do: integers of
-//! 64 bits, no memory of its own, no loop, and no path that panics. Every division says what a divisor of zero gives.
+//! The simulator calls this crate. `make bpf` compiles the same sources for the Linux kernel. So it
+//! keeps to what a BPF program may do: integers of 64 bits, no memory of its own, no loop, and no
+//! path that panics. Every division says what a divisor of zero gives.
 //!
-//! A law has no base control inside. It answers what its caller is to do with its own: see [`tcp_av::Verdict`].
+//! A law has no base control inside. It answers what its caller is to do with its own: see
+//! [`tcp_av::Verdict`].
 //!
-//! Times are nanoseconds, rates bits per second, windows segments; shares and fractions of a segment are in 1/[`UNIT`].
+//! Times are nanoseconds, rates bits per second, windows segments; shares and fractions of a
+//! segment are in 1/[`UNIT`].
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,7 +1,9 @@
-//! TCP-AV: holds the rate that a streaming application asks for. The page of the control, in `crates/core/src/tcp/cc/tcp_av.rs`, says what it does and why.
+//! TCP-AV: holds the rate that a streaming application asks for. The page of the control, in
+//! `crates/core/src/tcp/cc/tcp_av.rs`, says what it does and why.
 //!
-//! A home calls each function where its sender has the event of that name, and keeps [`State`] for the connection. [`on_ack`] answers
-//! what its base control is to do with the ACK. After [`Verdict::UNLIMITED`] the home calls [`steer`].
+//! A home calls each function where its sender has the event of that name, and keeps [`State`] for
+//! the connection. [`on_ack`] answers what its base control is to do with the ACK. After
+//! [`Verdict::UNLIMITED`] the home calls [`steer`].
 
 use crate::{MOST, UNIT, UNKNOWN, at_least, at_most, divided, part};
 
@@ -12,7 +14,8 @@ pub struct Verdict(pub u64);
 impl Verdict {
     /// The base takes the ACK as it is.
     pub const BASE: Verdict = Verdict(0);
-    /// The base takes the ACK as one of a sender that its window does not limit. Then comes [`steer`].
+    /// The base takes the ACK as one of a sender that its window does not limit. Then comes
+    /// [`steer`].
     pub const UNLIMITED: Verdict = Verdict(1);
 }
 
@@ -46,7 +49,8 @@ pub mod choice {
 pub struct Params {
     /// Payload rate asked for, bit/s; at most [`MOST_BPS`].
     pub target_bps: u64,
-    /// Scope of the smallest round-trip time: [`choice::CONNECTION`], [`choice::PATH`] or [`choice::WINDOW`].
+    /// Scope of the smallest round-trip time: [`choice::CONNECTION`], [`choice::PATH`] or
+    /// [`choice::WINDOW`].
     pub rtt_min: u64,
     /// Length of that window, ns.
     pub rtt_min_window_ns: u64,
@@ -79,7 +83,8 @@ pub struct Params {
 }
 
 impl Params {
-    /// The defaults of the simulator's control, for a host: with the smallest round-trip time of the path, and new data after a timeout.
+    /// The defaults of the simulator's control, for a host: with the smallest round-trip time of
+    /// the path, and new data after a timeout.
     pub const HOST: Params = Params {
         target_bps: 4_000_000,
         rtt_min: choice::PATH,
@@ -225,9 +230,11 @@ impl State {
     };
 }
 
-/// Segments of `mss` bytes that pass in `span_ns` at `bps`, in 1/[`UNIT`], rounded down; at most 2^32 - 1 segments.
+/// Segments of `mss` bytes that pass in `span_ns` at `bps`, in 1/[`UNIT`], rounded down; at most
+/// 2^32 - 1 segments.
 ///
-/// Exact for every span, although the product has up to 108 bits: seconds and the rest of a second are taken apart, and the rest again.
+/// Exact for every span, although the product has up to 108 bits: seconds and the rest of a second
+/// are taken apart, and the rest again.
 #[inline]
 pub fn segments(bps: u64, span_ns: u64, mss: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
@@ -246,8 +253,8 @@ pub fn segments(bps: u64, span_ns: u64, mss: u64) -> u64 {
     at_most((per_second * seconds + in_rest) / mss, MOST * UNIT)
 }
 
-/// `a` times `b`, or the largest there is; `b` is below 2^32. In halves, since BPF has no product of 128 bits, which a check by
-/// division is compiled to.
+/// `a` times `b`, or the largest there is; `b` is below 2^32. In halves, since BPF has no product
+/// of 128 bits, which a check by division is compiled to.
 #[inline]
 fn times(a: u64, b: u64) -> u64 {
     let (upper, lower) = ((a >> 32) * b, (a & 0xffff_ffff) * b);

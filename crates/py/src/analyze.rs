@@ -15,7 +15,8 @@ use crate::to_python;
 
 create_exception!(_airtcp, CaptureError, PyValueError, "A file is no capture, or of a kind that is not read.");
 
-/// A capture being analysed, some packets at a time. Where the cuts fall does not change the results.
+/// A capture being analysed, some packets at a time. Where the cuts fall does not change the
+/// results.
 #[pyclass(module = "airtcp._airtcp", frozen)]
 pub(crate) struct Analysis {
     /// All files, place by place.
@@ -52,8 +53,9 @@ fn raised(path: &Path, error: Fault) -> PyErr {
 
 #[pymethods]
 impl Analysis {
-    /// `places`: for each place of capture the files that it was rotated into; `ahead_ns`: by how much their clocks are ahead of the
-    /// first one's; `points`: of a flow in each series; `idle_timeout_s`: silence that ends a connection; `max_connections`: open at once.
+    /// `places`: for each place of capture the files that it was rotated into; `ahead_ns`: by how
+    /// much their clocks are ahead of the first one's; `points`: of a flow in each series;
+    /// `idle_timeout_s`: silence that ends a connection; `max_connections`: open at once.
     #[new]
     #[pyo3(signature = (places, *, ahead_ns=Vec::new(), points=4000, idle_timeout_s=300.0, max_connections=100_000))]
     fn new(
@@ -96,8 +98,8 @@ impl Analysis {
         Ok(Analysis { paths, file_bytes, analyzer: Mutex::new(Analyzer::of(read, ahead_ns, options)) })
     }
 
-    /// Reads up to that many packets more; false at the end of the file, or of what can be read of it. Other Python
-    /// threads go on meanwhile.
+    /// Reads up to that many packets more; false at the end of the file, or of what can be read of
+    /// it. Other Python threads go on meanwhile.
     fn advance(&self, py: Python<'_>, packets: u64) -> bool {
         py.detach(|| self.analyzer().advance(packets))
     }

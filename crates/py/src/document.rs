@@ -114,7 +114,8 @@ impl Document {
         changed.remove(&path(at));
         Document(changed)
     }
-    /// With some entries of a list of another document in some place. They keep the places that they have there.
+    /// With some entries of a list of another document in some place. They keep the places that
+    /// they have there.
     fn graft(&self, at: Vec<Step>, other: &Document, key: &str, entries: Vec<usize>) -> Document {
         let mut changed = self.0.clone();
         if let Some(Value::Array(items)) = other.0.tree().get(key).map(|tree| &tree.value) {

@@ -108,8 +108,9 @@ fn profile(name: &str) -> Option<&'static str> {
     profile_file(name)
 }
 
-/// Which engine this is: the package's version and a hash of everything that decides the results of a run (see
-/// `crates/identity`). Equal on all machines that built the same sources; comments and tests do not change it.
+/// Which engine this is: the package's version and a hash of everything that decides the results of
+/// a run (see `crates/identity`). Equal on all machines that built the same sources; comments and
+/// tests do not change it.
 #[pyfunction]
 fn engine() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "+", env!("AIRTCP_ENGINE_HASH"))
@@ -191,8 +192,9 @@ fn finished() -> PyErr {
 
 #[pymethods]
 impl Run {
-    /// `capture`: file for what the scenario wants captured, as pcapng, and how many bytes of a packet it keeps (0: all).
-    /// `audit`: at every sample the books of the run are checked, on one core. `threads`: most cores that the run takes; 0: as many as pay.
+    /// `capture`: file for what the scenario wants captured, as pcapng, and how many bytes of a
+    /// packet it keeps (0: all). `audit`: at every sample the books of the run are checked, on
+    /// one core. `threads`: most cores that the run takes; 0: as many as pay.
     #[new]
     #[pyo3(signature = (scenario, capture, audit = false, threads = 1))]
     fn new(
@@ -305,7 +307,8 @@ struct Output {
 
 #[pymethods]
 impl Output {
-    /// Table, column, values. Made when first asked for: who only wants the summary need not load NumPy.
+    /// Table, column, values. Made when first asked for: who only wants the summary need not load
+    /// NumPy.
     #[getter]
     fn tables(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let tables = self.tables.get_or_try_init(py, || {

@@ -1,4 +1,5 @@
-//! A scenario file run without Python: its summary as JSON. `cargo run --example run -- FILE [--threads N] [--set KEY=VALUE]...`
+//! A scenario file run without Python: its summary as JSON. `cargo run --example run -- FILE
+//! [--threads N] [--set KEY=VALUE]...`
 //!
 //! It prints the output of `airtcp run --json`, for those who work on the engine and for the test
 //! of CONTRIBUTING's worked examples.

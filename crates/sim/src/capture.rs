@@ -1,7 +1,9 @@
-//! Captures of links and wireless channels as pcapng files, which Wireshark, tshark and any pcapng library open.
+//! Captures of links and wireless channels as pcapng files, which Wireshark, tshark and any pcapng
+//! library open.
 //!
-//! The blocks (draft-ietf-opsawg-pcapng) are written by hand: `pcap-file` serialises each block twice and in many small
-//! writes, between which an interrupted run would leave half a block in the file.
+//! The blocks (draft-ietf-opsawg-pcapng) are written by hand: `pcap-file` serialises each block
+//! twice and in many small writes, between which an interrupted run would leave half a block in the
+//! file.
 
 mod ethernet;
 mod radiotap;
@@ -52,7 +54,8 @@ impl CaptureSink for Vec<Captured> {
     }
 }
 
-/// A snaplen that takes in all headers of any packet (at most 80 bytes) behind those of a Wi-Fi frame (at most 82).
+/// A snaplen that takes in all headers of any packet (at most 80 bytes) behind those of a Wi-Fi
+/// frame (at most 82).
 pub const HEADERS_ONLY: u32 = 192;
 
 /// Snaplen: the whole packet.
@@ -84,9 +87,9 @@ mod option {
     pub(crate) const NRB_IPV4: u16 = 1;
 }
 
-/// Writes the captured links and channels of a run as one pcapng section: an interface for each, nanosecond timestamps counted from
-/// the start of the run (which reads as 1970-01-01 00:00 UTC), and the hosts' names for their addresses. The headers are
-/// those of [`wire::write_headers`].
+/// Writes the captured links and channels of a run as one pcapng section: an interface for each,
+/// nanosecond timestamps counted from the start of the run (which reads as 1970-01-01 00:00 UTC),
+/// and the hosts' names for their addresses. The headers are those of [`wire::write_headers`].
 ///
 /// An I/O error ends the capture but not the run: it is kept for [`PcapngWriter::finish`]. If `W`
 /// accepts or refuses each write as a whole, only whole blocks reach it before an error or the end
@@ -185,9 +188,9 @@ impl<W: Write> PcapngWriter<W> {
     /// Completes the file, and tells whether all of it was written.
     ///
     /// # Errors
-    /// The first I/O error since [`PcapngWriter::new`]; [`io::ErrorKind::InvalidInput`] for a packet
-    /// of a flow or link that the `RunSpec` does not have or does not capture. Packets that came
-    /// after it are not in the file.
+    /// The first I/O error since [`PcapngWriter::new`]; [`io::ErrorKind::InvalidInput`] for a
+    /// packet of a flow or link that the `RunSpec` does not have or does not capture. Packets
+    /// that came after it are not in the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.state?;
         self.out.flush()
@@ -231,8 +234,8 @@ impl<W: Write> PcapngWriter<W> {
         self.write();
     }
 
-    /// Sends the block under construction on its way, in one piece: the buffer passes on what it holds rather than split
-    /// it.
+    /// Sends the block under construction on its way, in one piece: the buffer passes on what it
+    /// holds rather than split it.
     fn write(&mut self) {
         self.block.end();
         if self.state.is_ok() {
@@ -314,7 +317,8 @@ fn address(channel: u16, radio: u16) -> [u8; 6] {
     [0x02, 0x00, a, b, c, d]
 }
 
-/// A block under construction: little-endian on every machine, so that the same run gives the same bytes.
+/// A block under construction: little-endian on every machine, so that the same run gives the same
+/// bytes.
 #[derive(Debug, Default)]
 struct Block {
     bytes: Vec<u8>,

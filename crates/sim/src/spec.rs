@@ -1,6 +1,8 @@
-//! A run, fully determined: what a scenario file becomes after validation and what a `world::World` is built from.
+//! A run, fully determined: what a scenario file becomes after validation and what a `world::World`
+//! is built from.
 //!
-//! Nothing here is optional for want of a default, and no value is out of range: the scenario sees to that.
+//! Nothing here is optional for want of a default, and no value is out of range: the scenario sees
+//! to that.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -88,10 +90,11 @@ pub struct RunSpec {
 /// Hosts whose programs are real; none in an ordinary run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExternalSpec {
-    /// By node, ascending. Between each two of them that a path leads between, in either order, there is a flow of
-    /// [`Traffic::External`].
+    /// By node, ascending. Between each two of them that a path leads between, in either order,
+    /// there is a flow of [`Traffic::External`].
     pub hosts: Vec<ExternalHost>,
-    /// Flows of the scenario, by name, that are not there because real programs are at both of their ends.
+    /// Flows of the scenario, by name, that are not there because real programs are at both of
+    /// their ends.
     pub left_out: Vec<String>,
 }
 
@@ -115,14 +118,16 @@ pub struct ChannelSpec {
     pub radios: Vec<RadioSpec>,
     /// Pairs of radios that exchange frames: a station and its access point.
     pub pairs: Vec<PairSpec>,
-    /// Access points, as indices into `radios`, that send group-addressed frames to all their stations.
+    /// Access points, as indices into `radios`, that send group-addressed frames to all their
+    /// stations.
     pub groups: Vec<RadioId>,
     /// Pairs of radios, as indices into `radios`, that do not hear each other.
     pub hidden: Vec<(RadioId, RadioId)>,
-    /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
-    /// aCCATime is below 4 us for OFDM.
+    /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE
+    /// 802.11-2020 17.3.12: aCCATime is below 4 us for OFDM.
     pub sensing: Span,
-    /// Probability that one of two transmissions which meet at a receiver is received as if it were alone.
+    /// Probability that one of two transmissions which meet at a receiver is received as if it were
+    /// alone.
     pub capture_effect: Probability,
 }
 
@@ -184,12 +189,13 @@ pub struct RoamingSpec {
     pub station_queue: StationQueue,
     /// Fate of those that wait for it at the access point it leaves.
     pub ap_queue: ApQueue,
-    /// TCP senders on the host learn of each new association ([`airtcp_core::tcp::Sender::on_path_change`]).
+    /// TCP senders on the host learn of each new association
+    /// ([`airtcp_core::tcp::Sender::on_path_change`]).
     pub tells_senders: bool,
 }
 
-/// A link that is one direction between two radios. The channel decides when its packets arrive: of a [`LinkSpec`] only
-/// names, ends and cost count then; `rate` is that of the fastest mode.
+/// A link that is one direction between two radios. The channel decides when its packets arrive: of
+/// a [`LinkSpec`] only names, ends and cost count then; `rate` is that of the fastest mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AirSpec {
     /// The channel of both.
@@ -236,7 +242,8 @@ pub struct LinkSpec {
     pub delay: Span,
     /// `None`: a wire.
     pub air: Option<AirSpec>,
-    /// A large network has many links alike. It can be read and changed as if it were in the link itself.
+    /// A large network has many links alike. It can be read and changed as if it were in the link
+    /// itself.
     pub line: Arc<LineSpec>,
 }
 
@@ -247,7 +254,8 @@ pub struct LineSpec {
     pub group: String,
     /// Never zero.
     pub rate: DataRate,
-    /// The rate over time, where it varies: then `rate` is what disciplines and reports calculate with.
+    /// The rate over time, where it varies: then `rate` is what disciplines and reports calculate
+    /// with.
     pub rate_trace: Option<Arc<RateTrace>>,
     /// The discipline of the packets that wait before it.
     pub queue: QueueConfig,
@@ -255,7 +263,8 @@ pub struct LineSpec {
     pub loss: Probability,
     /// Changes of the line to the order of its packets.
     pub reorder: Reorder,
-    /// Cost of this link for shortest-path routing; ties go to the path whose first differing link has the lower id.
+    /// Cost of this link for shortest-path routing; ties go to the path whose first differing link
+    /// has the lower id.
     pub cost: u32,
     /// Part of a group of access links: left out of the link series unless asked for.
     pub is_member_of_group: bool,
@@ -295,8 +304,8 @@ impl LineSpec {
     }
 }
 
-/// Each packet that is not lost is held back with this probability: it arrives later by a time drawn uniformly from a range.
-/// Those behind it overtake it.
+/// Each packet that is not lost is held back with this probability: it arrives later by a time
+/// drawn uniformly from a range. Those behind it overtake it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reorder {
     /// Probability of being held back.

@@ -103,7 +103,8 @@ pub extern "C" fn open() -> u32 {
     module.answer(answer)
 }
 
-/// Runs up to this simulated time, seconds. How far it came; below zero: the answer says why it cannot go on.
+/// Runs up to this simulated time, seconds. How far it came; below zero: the answer says why it
+/// cannot go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn advance(until_s: f64) -> f64 {
     let mut module = module();
@@ -116,7 +117,8 @@ pub extern "C" fn advance(until_s: f64) -> f64 {
     }
 }
 
-/// Ends the run where it is. Answers with its summary, its hash, and where each column lies until the next run is opened.
+/// Ends the run where it is. Answers with its summary, its hash, and where each column lies until
+/// the next run is opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn finish() -> u32 {
     let mut module = module();

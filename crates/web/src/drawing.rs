@@ -65,7 +65,8 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// Adds to what the run records, and looks at its queues at this distance. Without frames PPDUs are not recorded either.
+    /// Adds to what the run records, and looks at its queues at this distance. Without frames PPDUs
+    /// are not recorded either.
     pub(crate) fn new(spec: &mut RunSpec, every: Span, has_frames: bool) -> Drawing {
         let channels = (0..).map(ChannelId).zip(&spec.channels).map(|(id, _)| id);
         let channels: Vec<ChannelId> = channels.filter(|_| has_frames).collect();
@@ -74,7 +75,8 @@ impl Drawing {
         record.capture_air = channels;
         record.capture.clear();
         record.drops = LinkId::all(spec.links.len()).collect();
-        // Its interval stays: a sample of a signal with shadowing draws from it, and the run would be another.
+        // Its interval stays: a sample of a signal with shadowing draws from it, and the run would be
+        // another.
         let node_of = spec.channels.iter().map(|c| c.radios.iter().map(|radio| radio.node).collect()).collect();
         Drawing {
             every,

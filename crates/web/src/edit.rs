@@ -1,4 +1,5 @@
-//! One value of a scenario's text is changed, and all else stays as it was written: order, comments, spaces.
+//! One value of a scenario's text is changed, and all else stays as it was written: order,
+//! comments, spaces.
 
 use std::ops::Range;
 

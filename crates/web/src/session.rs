@@ -159,7 +159,8 @@ impl Session {
         world.outgrown().map_or(Ok(world.now().as_secs_f64()), |outgrown| Err(fault(&outgrown.to_string())))
     }
 
-    /// Ends the run where it is: summary, hash, and the columns of all tables with their places in memory.
+    /// Ends the run where it is: summary, hash, and the columns of all tables with their places in
+    /// memory.
     pub fn finish(&mut self) -> Result<String, String> {
         let world = self.world.take().ok_or_else(|| fault("the run is finished"))?;
         let now_s = world.now().as_secs_f64();
@@ -220,7 +221,8 @@ pub fn hash(bytes: &[u8]) -> String {
     short(&Sha256::digest(bytes))
 }
 
-/// A hash of all tables: names and values, little-endian; of what is no number one form, since machines differ in its bits.
+/// A hash of all tables: names and values, little-endian; of what is no number one form, since
+/// machines differ in its bits.
 pub fn hash_of_tables(tables: &[Table]) -> String {
     let mut all = Sha256::new();
     for table in tables {

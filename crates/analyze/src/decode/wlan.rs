@@ -1,11 +1,11 @@
-//! 802.11 data frames, with or without radiotap's header before them. Only what carries an IP packet in the clear: no
-//! management and control frames, no A-MSDUs, no encrypted frames.
+//! 802.11 data frames, with or without radiotap's header before them. Only what carries an IP
+//! packet in the clear: no management and control frames, no A-MSDUs, no encrypted frames.
 
 use super::Skipped;
 use super::link::{be16, ether_payload, from};
 
-/// Radiotap: bit of the field *flags* in the presence word, and in it those of a frame check sequence at the end and of a
-/// frame that fails it.
+/// Radiotap: bit of the field *flags* in the presence word, and in it those of a frame check
+/// sequence at the end and of a frame that fails it.
 const PRESENT_TSFT: u32 = 1 << 0;
 const PRESENT_FLAGS: u32 = 1 << 1;
 const PRESENT_MORE: u32 = 1 << 31;
@@ -78,7 +78,8 @@ fn body(frame: &[u8], padded: bool) -> Result<&[u8], Skipped> {
     if padded {
         header = header.next_multiple_of(4);
     }
-    // LLC and SNAP (IEEE 802.2): DSAP, SSAP, control, an organisation of zeros (or that of bridge tunnelling), the Ethernet type.
+    // LLC and SNAP (IEEE 802.2): DSAP, SSAP, control, an organisation of zeros (or that of bridge
+    // tunnelling), the Ethernet type.
     match from(frame, header)? {
         [0xaa, 0xaa, 3, 0, 0, 0 | 0xf8, high, low, rest @ ..] => ether_payload(u16::from_be_bytes([*high, *low]), rest),
         short if short.len() < 8 => Err(Skipped::Cut),

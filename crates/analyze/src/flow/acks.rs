@@ -18,12 +18,14 @@ const ENOUGH_SAMPLES: u64 = 8;
 struct Covered {
     /// When the last was sent that had not been SACKed.
     newest_at: Option<Time>,
-    /// When the first was sent that was sent once: of what the number covers and was not SACKed before, and of what is newly SACKed. And whether
-    /// the number covers something that was sent more than once, or late.
+    /// When the first was sent that was sent once: of what the number covers and was not SACKed
+    /// before, and of what is newly SACKed. And whether the number covers something that was
+    /// sent more than once, or late.
     acknowledged_once: Option<Time>,
     sacked_once: Option<Time>,
     acknowledged_ambiguous: bool,
-    /// When the last repetition of the first covered segment was sent, if the timestamp echo is that one's.
+    /// When the last repetition of the first covered segment was sent, if the timestamp echo is
+    /// that one's.
     echoed: Option<Time>,
     /// When that passed.
     newest_seen: Time,
@@ -70,8 +72,9 @@ impl Covered {
         self.take(s, newest_before);
     }
 
-    /// When that was sent whose round trip counts for the sender's timeout. Linux since 3.12 (net/ipv4/tcp_input.c, `tcp_ack_update_rtt`) falls
-    /// back to what is SACKed where the number covers nothing, or something that was sent again, and from that to the timestamp.
+    /// When that was sent whose round trip counts for the sender's timeout. Linux since 3.12
+    /// (net/ipv4/tcp_input.c, `tcp_ack_update_rtt`) falls back to what is SACKed where the
+    /// number covers nothing, or something that was sent again, and from that to the timestamp.
     fn timed_from(&self) -> Option<Time> {
         self.acknowledged_once.filter(|_| !self.acknowledged_ambiguous).or(self.sacked_once).or(self.echoed)
     }
@@ -405,7 +408,8 @@ mod tests {
         Some(Time::ZERO + Span::from_ms(ms))
     }
 
-    /// Linux 6.12, net/ipv4/tcp_input.c: `sack_rtt_us` stands in where nothing was acknowledged, or something that was sent again.
+    /// Linux 6.12, net/ipv4/tcp_input.c: `sack_rtt_us` stands in where nothing was acknowledged, or
+    /// something that was sent again.
     #[test]
     fn what_is_sacked_is_timed_where_the_number_tells_nothing() {
         let mut covered = Covered::default();

@@ -12,26 +12,30 @@
 //! something sent clearly later. For a segment that was repeated before, it is the report of
 //! anything sent later. A sender that had its reason for longer and did nothing does not act on it.
 //!
-//! 1. After a timeout, until the data that was outstanding then is acknowledged: **timeout** as above, else **repair**.
-//! 2. In fast recovery, likewise: **timeout** as above; **fast** if three duplicates came after a partial acknowledgement that
-//!    was not answered, as with Reno; else **recovery**.
-//! 3. Reported missing (duplicate ACKs, SACK above it): **timeout** as above; **fast** if prompt, or within 5/4 of a round trip
-//!    of the last report, as after RACK's reordering window; **timeout** of the first unacknowledged segment later than that.
-//! 4. Not reported missing: **probe** if it is the last segment outstanding, SACK is in use, and the sender was silent for
-//!    at least a round trip but not for its estimated timeout; **timeout** as above; **fast** if something sent after an earlier
-//!    repetition has just arrived; **timeout** of the first unacknowledged segment after 5/4 of a round trip of silence, as
-//!    coarse clocks have it.
+//! 1. After a timeout, until the data that was outstanding then is acknowledged: **timeout** as
+//!    above, else **repair**.
+//! 2. In fast recovery, likewise: **timeout** as above; **fast** if three duplicates came after a
+//!    partial acknowledgement that was not answered, as with Reno; else **recovery**.
+//! 3. Reported missing (duplicate ACKs, SACK above it): **timeout** as above; **fast** if prompt,
+//!    or within 5/4 of a round trip of the last report, as after RACK's reordering window;
+//!    **timeout** of the first unacknowledged segment later than that.
+//! 4. Not reported missing: **probe** if it is the last segment outstanding, SACK is in use, and
+//!    the sender was silent for at least a round trip but not for its estimated timeout;
+//!    **timeout** as above; **fast** if something sent after an earlier repetition has just
+//!    arrived; **timeout** of the first unacknowledged segment after 5/4 of a round trip of
+//!    silence, as coarse clocks have it.
 //! 5. **unknown**.
 //!
-//! Fast recovery lasts until what had been sent when it began is acknowledged. It begins with the ACK that brings the third report,
-//! or with the one that ends the recovery before if something is still taken for lost (`look_for_recovery`). Its first repetition may come later.
-//! That one is **fast**, also if its own loss is not reported.
+//! Fast recovery lasts until what had been sent when it began is acknowledged. It begins with the
+//! ACK that brings the third report, or with the one that ends the recovery before if something is
+//! still taken for lost (`look_for_recovery`). Its first repetition may come later. That one is
+//! **fast**, also if its own loss is not reported.
 //!
-//! After an ACK that shows the first repetition of 1 or 2 to have been needless, reported losses go by 3: Linux is then out
-//! of it (RFC 3522).
+//! After an ACK that shows the first repetition of 1 or 2 to have been needless, reported losses go
+//! by 3: Linux is then out of it (RFC 3522).
 //!
-//! A tail loss probe of a flight of one segment that comes no sooner than the timeout would (in Linux: a round trip below
-//! about 200 ms) looks like a timeout, and is called one.
+//! A tail loss probe of a flight of one segment that comes no sooner than the timeout would (in
+//! Linux: a round trip below about 200 ms) looks like a timeout, and is called one.
 //!
 //! A gap is bytes that the capture had not seen when later ones came. Data that fills it is either
 //! a repetition of data lost before the capture, or was overtaken. It is a repetition if its
@@ -222,7 +226,8 @@ impl Flow {
         let resent_before = original.is_some_and(|s| s.has(Marks::RESENT));
         let at_once = at.near + round_trip / 64 + AT_ONCE + at.slack;
         let fresh = if resent_before {
-            // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait for.
+            // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait
+            // for.
             let reasons = [self.overtaken_at, self.overtaken_clearly_at];
             self.sack && reasons.into_iter().flatten().any(|time| since(time) <= at_once)
         } else {
@@ -233,8 +238,8 @@ impl Flow {
         };
         let still = since(self.advanced_at.max(self.flight_began_at));
         let reported = self.dup_acks > 0 || above > 0;
-        // Away from the sender a repetition may have waited in queues on its way here: with a report in hand only the usual
-        // least timeout counts against that.
+        // Away from the sender a repetition may have waited in queues on its way here: with a report in
+        // hand only the usual least timeout counts against that.
         let least = if reported && at.turn > AT_ONCE && !at.by_clock {
             self.rtt.rto(at.near)
         } else {

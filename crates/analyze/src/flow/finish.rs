@@ -12,7 +12,8 @@ use super::{Flow, Retransmitted};
 use crate::connection::ConnectionId;
 use crate::tables::{FlowRow, LimitRow, RetransmissionRow, Rows, RttRow, SegmentRow, TimeoutRow, WindowRow};
 
-/// Part of the round trip, there and back, up to which the nearer end counts as the place of the capture.
+/// Part of the round trip, there and back, up to which the nearer end counts as the place of the
+/// capture.
 const HERE: f64 = 0.2;
 
 /// Facts about a flow that its connection knows.

@@ -1,18 +1,23 @@
-//! Where a flow's time went: which limit held its sender back, in the manner of TCP_ESTATS (RFC 4898, `SndLimTime`).
+//! Where a flow's time went: which limit held its sender back, in the manner of TCP_ESTATS (RFC
+//! 4898, `SndLimTime`).
 //!
-//! A sender that may send and has data sends. So each pause between two packets of new data has the cause that its end shows:
+//! A sender that may send and has data sends. So each pause between two packets of new data has the
+//! cause that its end shows:
 //!
-//! - an ACK or a new window just before it: the sender waited for that. If what was outstanding before filled the receive
-//!   window, that was the limit (**receiver_app** if the window was closed, or less than half of the largest it ever was; else
-//!   **receive_window**); if not, the congestion window.
-//! - nothing outstanding, or the last segment was the end of a write and nothing prompted the next: the application
-//!   (**sender_app**). If the peer sent data meanwhile, it was an answer: **idle** until the request came, then **think**.
-//! - a repetition: **loss**; from two timeouts in a row, or a second without a word from the receiver: **outage**.
+//! - an ACK or a new window just before it: the sender waited for that. If what was outstanding
+//!   before filled the receive window, that was the limit (**receiver_app** if the window was
+//!   closed, or less than half of the largest it ever was; else **receive_window**); if not, the
+//!   congestion window.
+//! - nothing outstanding, or the last segment was the end of a write and nothing prompted the next:
+//!   the application (**sender_app**). If the peer sent data meanwhile, it was an answer: **idle**
+//!   until the request came, then **think**.
+//! - a repetition: **loss**; from two timeouts in a row, or a second without a word from the
+//!   receiver: **outage**.
 //!
-//! A congestion window limits by **slow_start** while the flight grows by at least 3/10 each round trip; by a **queue** when the
-//! round trip is above its least by 2 ms and a twentieth (in slow start: by half), or **air** if a capture in monitor mode shows
-//! that the air was taken meanwhile; else it is **loss** if anything was
-//! repeated before, and **cwnd** if not.
+//! A congestion window limits by **slow_start** while the flight grows by at least 3/10 each round
+//! trip; by a **queue** when the round trip is above its least by 2 ms and a twentieth (in slow
+//! start: by half), or **air** if a capture in monitor mode shows that the air was taken meanwhile;
+//! else it is **loss** if anything was repeated before, and **cwnd** if not.
 
 use airtcp_core::convert::low32;
 use airtcp_core::units::{Span, Time};
@@ -68,7 +73,8 @@ const QUEUE_PART: u64 = 20;
 const FEW: u64 = 4;
 /// Without a word from the receiver for so long, the path is interrupted.
 const OUTAGE: Span = Span::from_secs(1);
-/// In slow start the flight grows by so many tenths in a round trip; exits after two rounds that do not.
+/// In slow start the flight grows by so many tenths in a round trip; exits after two rounds that do
+/// not.
 const GROWTH_TENTHS: u64 = 3;
 
 /// A time with one limit.
@@ -124,7 +130,8 @@ pub(super) struct Limits {
     bands: Vec<Band>,
     /// Bands shorter than this join their neighbour.
     least_band: Span,
-    /// The last ACK that made room or told of a loss: when, and what was outstanding and permitted before it.
+    /// The last ACK that made room or told of a loss: when, and what was outstanding and permitted
+    /// before it.
     ack_at: Option<Time>,
     before: (u64, Option<u64>),
     window_max: u64,
@@ -138,7 +145,8 @@ pub(super) struct Limits {
     short: bool,
     lossy: bool,
     slow_start: bool,
-    /// Rounds of slow start: where the present one ends, its largest flight, that of the one before, rounds without growth.
+    /// Rounds of slow start: where the present one ends, its largest flight, that of the one
+    /// before, rounds without growth.
     round_end: u64,
     round_max: u64,
     last_round_max: u64,
@@ -231,7 +239,8 @@ impl Limits {
         if window < self.window_max / 2 { Limit::ReceiverApp } else { Limit::ReceiveWindow }
     }
 
-    /// A new flight after silence longer than a timeout: the window may have been taken back (RFC 2861).
+    /// A new flight after silence longer than a timeout: the window may have been taken back (RFC
+    /// 2861).
     fn begin_slow_start(&mut self) {
         self.slow_start = true;
         (self.round_end, self.round_max, self.last_round_max, self.flat_rounds) = (0, 0, 0, 0);
@@ -322,8 +331,8 @@ impl Flow {
         l.slow_start = false;
     }
 
-    /// A packet of the receiver comes. `before`: what was outstanding and permitted; `room`: it changes either, or reports a
-    /// loss.
+    /// A packet of the receiver comes. `before`: what was outstanding and permitted; `room`: it
+    /// changes either, or reports a loss.
     pub(super) fn limit_of_ack(&mut self, at: &Passing, before: (u64, Option<u64>), room: bool, asks: bool) {
         let bands = at.limits.points;
         let (una, next) = (self.una, self.max);

@@ -8,9 +8,11 @@ use super::{Flow, MAX_WINDOW, Passing, SegmentPoint, State};
 use crate::decode::Segment;
 use crate::send_history::{Marks, NONE, ORIGIN, Sent};
 
-/// A repeated byte below what is acknowledged, alone and after such a pause, asks whether the peer still lives.
+/// A repeated byte below what is acknowledged, alone and after such a pause, asks whether the peer
+/// still lives.
 const KEEP_ALIVE_IDLE: Span = Span::from_secs(1);
-/// After so many packets that fit nothing the sequence numbers are taken to have moved on without us.
+/// After so many packets that fit nothing the sequence numbers are taken to have moved on without
+/// us.
 const RESYNCHRONISE_AFTER: u32 = 3;
 
 impl Flow {

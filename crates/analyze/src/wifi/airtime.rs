@@ -1,4 +1,5 @@
-//! How long a PPDU is on the air, from its mode and its length (IEEE 802.11-2020 clauses 15 to 21; HE: 802.11ax clause 27).
+//! How long a PPDU is on the air, from its mode and its length (IEEE 802.11-2020 clauses 15 to 21;
+//! HE: 802.11ax clause 27).
 
 use airtcp_core::units::Span;
 use airtcp_core::wifi::phy::{Format, Mode};

@@ -1,5 +1,6 @@
-//! Radiotap: what a card in monitor mode says of a frame (radiotap.org). Fields lie in the order of their bits, each at a multiple
-//! of its alignment; only those of the first presence word are read, which stand for the whole frame.
+//! Radiotap: what a card in monitor mode says of a frame (radiotap.org). Fields lie in the order of
+//! their bits, each at a multiple of its alignment; only those of the first presence word are read,
+//! which stand for the whole frame.
 
 use airtcp_core::units::DataRate;
 use airtcp_core::wifi::phy::{Mode, Width};
@@ -143,7 +144,8 @@ fn ht(field: &[u8]) -> Phy {
 }
 
 fn vht(field: &[u8]) -> Phy {
-    // The first user's; codes 1 to 3 of the bandwidth are within 40 MHz, 4 to 10 within 80, 11 and above within 160.
+    // The first user's; codes 1 to 3 of the bandwidth are within 40 MHz, 4 to 10 within 80, 11 and
+    // above within 160.
     let (flags, bandwidth, user) = (field[2], field[3] & 0x1f, field[4]);
     let width = match bandwidth {
         0 => Width::Mhz20,

@@ -7,8 +7,8 @@ use airtcp_sim::world::{RunOutput, World};
 use crate::common::*;
 use crate::simulator::Shared;
 
-/// One host sends to another through a router, whose queue is before the slow line. The captures are taken beside the sender,
-/// in the middle, and beside the receiver.
+/// One host sends to another through a router, whose queue is before the slow line. The captures
+/// are taken beside the sender, in the middle, and beside the receiver.
 const NETWORK: &str = r#"
 duration = "20s"
 nodes = [

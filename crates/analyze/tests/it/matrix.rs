@@ -1,4 +1,5 @@
-//! Classes of retransmissions against the sender's own account: vantage, round trip, buffer, loss, timestamps, host.
+//! Classes of retransmissions against the sender's own account: vantage, round trip, buffer, loss,
+//! timestamps, host.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +8,8 @@ use airtcp_sim::record::Data;
 use crate::causes::{PLACES, run};
 use crate::common::*;
 
-/// Retransmissions: those compared, those whose class is right, those said to be unknown; and of those that are not compared,
-/// which the sender never made.
+/// Retransmissions: those compared, those whose class is right, those said to be unknown; and of
+/// those that are not compared, which the sender never made.
 #[derive(Debug, Default, Clone, Copy)]
 struct Score {
     told: usize,
@@ -67,7 +68,8 @@ fn score(sets: &[String], at: [&str; 2], confusion: &mut BTreeMap<(String, Strin
     score
 }
 
-/// A home, a long path; a small buffer, a bloated one; losses on the line, or behind a capture in the middle.
+/// A home, a long path; a small buffer, a bloated one; losses on the line, or behind a capture in
+/// the middle.
 fn settings(timestamps: bool) -> impl Iterator<Item = Vec<String>> {
     let mut all = Vec::new();
     for profile in ["linux-6", "linux-3.13"] {

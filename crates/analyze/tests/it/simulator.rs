@@ -33,7 +33,8 @@ impl Write for Shared {
     }
 }
 
-/// Four hosts send to one over a line that loses some; captured next to the first of them, whose line takes no time.
+/// Four hosts send to one over a line that loses some; captured next to the first of them, whose
+/// line takes no time.
 fn spec(profile: &str, loss: f64) -> RunSpec {
     let fifo = |packets| QueueConfig::Fifo(FifoConfig { limit_packets: packets, limit_bytes: None });
     let link = |from: u32, to: u32, mbps, delay, loss, packets| LinkSpec {
@@ -140,7 +141,8 @@ fn counts_agree_with_the_simulators_tables() {
             ("retransmitted_packets", "segments_retransmitted"),
             ("data_packets", "segments_sent"),
         ] {
-            // Linux takes reductions back on DSACKs and timestamps, and begins anew: without a trace of its own in a capture.
+            // Linux takes reductions back on DSACKs and timestamps, and begins anew: without a trace of its own
+            // in a capture.
             if here != "fast_retransmits" || !config(profile, |_| {}).dsack {
                 assert_eq!(of(here), told(there), "{profile}: {here}");
             }

@@ -50,8 +50,8 @@ fn a_fast_retransmission_is_one_from_everywhere() {
 
 #[test]
 fn duplicate_acks_in_hand_when_the_timer_fires() {
-    // A flight of 10: the last is lost, and one before it that `after` others follow. (Receivers differ in whether they SACK
-    // the FIN that rides on the last.)
+    // A flight of 10: the last is lost, and one before it that `after` others follow. (Receivers differ
+    // in whether they SACK the FIN that rides on the last.)
     let mut seen = Vec::new();
     for after in 0..3u64 {
         let told = {

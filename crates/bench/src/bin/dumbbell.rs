@@ -1,8 +1,8 @@
 //! Runs a dumbbell and prints how it went and how long it took: for measuring and profiling.
 //!
-//! `cargo run --release -p airtcp-bench --bin dumbbell -- [flows=100] [rate=100Mbit/s] [delay=90ms] [buffer=1666] [seconds=60]
-//! [traffic=reno] [profile=linux-6] [access=RATE] [packet=1500]`; `traffic` is a congestion control, `ping` (the same packets
-//! and hops without TCP) or `cbr`.
+//! `cargo run --release -p airtcp-bench --bin dumbbell -- [flows=100] [rate=100Mbit/s] [delay=90ms]
+//! [buffer=1666] [seconds=60] [traffic=reno] [profile=linux-6] [access=RATE] [packet=1500]`;
+//! `traffic` is a congestion control, `ping` (the same packets and hops without TCP) or `cbr`.
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 
@@ -93,7 +93,8 @@ fn main() {
     }
 }
 
-/// Time this thread has spent computing, where the system tells: other load does not disturb it as it does a clock.
+/// Time this thread has spent computing, where the system tells: other load does not disturb it as
+/// it does a clock.
 fn cpu_time() -> Option<std::time::Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(std::time::Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))

@@ -1,4 +1,5 @@
-//! Runs a scenario file and prints how long it took, and a hash of all that came out: for measuring and for comparing engines.
+//! Runs a scenario file and prints how long it took, and a hash of all that came out: for measuring
+//! and for comparing engines.
 //!
 //! `cargo run --release -p airtcp-bench --bin scenario -- FILE [threads=1] [KEY=VALUE]...`
 

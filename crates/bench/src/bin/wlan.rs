@@ -1,7 +1,8 @@
-//! Runs TCP uploads over one access point and prints how it went and how long it took: for measuring and profiling.
+//! Runs TCP uploads over one access point and prints how it went and how long it took: for
+//! measuring and profiling.
 //!
-//! `cargo run --release -p airtcp-bench --bin wlan -- [stations=1] [mcs=7] [seconds=60] [cc=cubic] [profile=linux-6]
-//! [path=qdisc|mac80211] [ahead=2] [direction=up|down] [tsq=off|on]`
+//! `cargo run --release -p airtcp-bench --bin wlan -- [stations=1] [mcs=7] [seconds=60] [cc=cubic]
+//! [profile=linux-6] [path=qdisc|mac80211] [ahead=2] [direction=up|down] [tsq=off|on]`
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 

@@ -1,7 +1,8 @@
 //! From what a train's receiver notes to the size of the buffer.
 //!
-//! **Raw** (Ando, Murase and Oguchi, DICOMO 2010, as the study `tcp-av-handover` credits it in section 2.3): the number just
-//! before the first gap. All datagrams up to there found room, so the buffer takes that many. It overestimates, because the buffer drains while it fills: with the
+//! **Raw** (Ando, Murase and Oguchi, DICOMO 2010, as the study `tcp-av-handover` credits it in
+//! section 2.3): the number just before the first gap. All datagrams up to there found room, so the
+//! buffer takes that many. It overestimates, because the buffer drains while it fills: with the
 //! wire `r` times as fast as the air by `B / (r - 1)` packets, a factor of `r / (r - 1)`.
 //!
 //! **Corrected**: when a datagram found no room, the buffer held the datagrams admitted less those
@@ -17,11 +18,12 @@
 //! neither a slow rate nor another packet in the air. The estimate is the B that contradicts the
 //! fewest datagrams, over all constants in the range. So no synchronised clocks are needed.
 //!
-//! A datagram lost on the air took a place and looks like one without room. It found fewer than B held; so for sizes near the
-//! first best one the train is replayed: what is missing although there was room was admitted and lost on the air, held its place until
-//! the next one that arrived had left, and counts as a contradiction like one that arrived although there was none. The size
-//! with the fewest is the estimate. Five in a thousand lost on the air leave it exact; without this it would be too small by as many as
-//! were in the buffer at a time.
+//! A datagram lost on the air took a place and looks like one without room. It found fewer than B
+//! held; so for sizes near the first best one the train is replayed: what is missing although there
+//! was room was admitted and lost on the air, held its place until the next one that arrived had
+//! left, and counts as a contradiction like one that arrived although there was none. The size with
+//! the fewest is the estimate. Five in a thousand lost on the air leave it exact; without this it
+//! would be too small by as many as were in the buffer at a time.
 //!
 //! **Counted**: all places that a packet of the train could take at the access point from its
 //! arrival until it is acknowledged. They are places in queues, in the driver and in the air, for
@@ -29,14 +31,16 @@
 //! take places and are not seen. With cross traffic the estimate is the buffer less what others had
 //! in it, on average over the losses.
 //!
-//! **Remaining error**: one or two packets where single frames are sent, as the constant is known to about two transmission times
-//! and a shift by a whole one changes almost nothing but B. Aggregates leave at once and many at a time, which fixes the constant
-//! well. Sending times that are not those at the access point count in full, at the rate of the air: a gap shorter than the
+//! **Remaining error**: one or two packets where single frames are sent, as the constant is known
+//! to about two transmission times and a shift by a whole one changes almost nothing but B.
+//! Aggregates leave at once and many at a time, which fixes the constant well. Sending times that
+//! are not those at the access point count in full, at the rate of the air: a gap shorter than the
 //! wire needs for a datagram is the usual mistake (name the slowest line as `line_rate`).
 //!
-//! A gap is the **onset** of overflow if at least `sustained_losses` of the `sustained_within` datagrams from it on are missing;
-//! an isolated one is a loss on the air. With the wire only little faster than the air losses are rare: 3 of 64 is a ratio of
-//! rates of 1.05. A train without onset fills no buffer: then the buffer takes `at_least` so many.
+//! A gap is the **onset** of overflow if at least `sustained_losses` of the `sustained_within`
+//! datagrams from it on are missing; an isolated one is a loss on the air. With the wire only
+//! little faster than the air losses are rare: 3 of 64 is a ratio of rates of 1.05. A train without
+//! onset fills no buffer: then the buffer takes `at_least` so many.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,20 +52,25 @@ use crate::units::{DataRate, Span, Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EstimatorConfig {
-    /// Number of missing datagrams among `sustained_within` that shows an overflow. Fewer are losses on the air. 3.
+    /// Number of missing datagrams among `sustained_within` that shows an overflow. Fewer are
+    /// losses on the air. 3.
     #[schemars(range(min = 1))]
     pub sustained_losses: u32,
-    /// See `sustained_losses`. 64: three of them are an overflow where the wire is 1.05 times as fast as the air.
+    /// See `sustained_losses`. 64: three of them are an overflow where the wire is 1.05 times as
+    /// fast as the air.
     #[schemars(range(min = 1))]
     pub sustained_within: u32,
-    /// Rate of the slowest line between sender and access point, if a datagram takes longer on it than `gap`.
+    /// Rate of the slowest line between sender and access point, if a datagram takes longer on it
+    /// than `gap`.
     pub line_rate: Option<DataRate>,
-    /// Largest drift between the clocks of sender and receiver, parts per million. It limits how well the clock offset of one train
-    /// holds for another. 50: two ordinary crystals. Simulated clocks do not drift.
+    /// Largest drift between the clocks of sender and receiver, parts per million. It limits how
+    /// well the clock offset of one train holds for another. 50: two ordinary crystals.
+    /// Simulated clocks do not drift.
     pub clock_drift_ppm: u32,
-    /// Longest time for which the first datagram holds its place at an idle access point. It applies if it exceeds two mean
-    /// transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30 Mbit/s; at lower rates
-    /// two transmission times are longer.
+    /// Longest time for which the first datagram holds its place at an idle access point. It
+    /// applies if it exceeds two mean transmission times. 500 us: more than a frame of 1500
+    /// bytes and its acknowledgement take at 30 Mbit/s; at lower rates two transmission times
+    /// are longer.
     pub first_access: Span,
 }
 
@@ -77,7 +86,8 @@ impl Default for EstimatorConfig {
     }
 }
 
-/// One train, by number: when each datagram was sent, on the sender's clock, and when it arrived, on the receiver's.
+/// One train, by number: when each datagram was sent, on the sender's clock, and when it arrived,
+/// on the receiver's.
 #[derive(Debug, Clone, Copy)]
 pub struct RunLog<'a> {
     /// When each was sent and when it arrived; never: `None`.
@@ -103,7 +113,8 @@ pub struct Estimate {
     pub drained: Option<u32>,
     /// Most packets held: with overflow the corrected estimate, else what is known at least.
     pub at_least: u32,
-    /// Datagrams from the first on whose fate the corrected estimate does not explain, those lost on the air among them.
+    /// Datagrams from the first on whose fate the corrected estimate does not explain, those lost
+    /// on the air among them.
     pub unexplained: u32,
 }
 
@@ -111,7 +122,8 @@ pub struct Estimate {
 const STEPS: i64 = 512;
 const REPLAY_STEPS: i64 = 64;
 
-/// Sizes for which trains are replayed: so many below the first best one, and above, where losses on the air put the truth.
+/// Sizes for which trains are replayed: so many below the first best one, and above, where losses
+/// on the air put the truth.
 const BELOW: u32 = 4;
 const ABOVE: u32 = 12;
 
@@ -172,7 +184,8 @@ fn signed(span: Span) -> i64 {
     i64::try_from(span.as_ns()).unwrap_or(i64::MAX)
 }
 
-/// By number: when a datagram came to the access point, on the sender's clock and but for the delay of the wire.
+/// By number: when a datagram came to the access point, on the sender's clock and but for the delay
+/// of the wire.
 fn came(config: &EstimatorConfig, log: &RunLog) -> Vec<i64> {
     let pace = config.line_rate.map_or(0, |rate| signed(rate.time_for(u64::from(log.packet_bytes))));
     let mut free = i64::MIN;
@@ -220,7 +233,8 @@ struct Best {
 }
 
 impl Fit {
-    /// The least difference of arrival and sending, and when that datagram was sent. `None`: nothing arrived.
+    /// The least difference of arrival and sending, and when that datagram was sent. `None`:
+    /// nothing arrived.
     fn least(came: &[i64], log: &RunLog) -> Option<(i64, i64)> {
         came.iter().zip(log.datagrams).filter_map(|(&came, d)| Some((ns(d.1?) - came, came))).min()
     }
@@ -327,8 +341,8 @@ impl Fit {
         if tried.iter().any(|b| b.cost < first.cost) { fewest(&tried) } else { first }
     }
 
-    /// Datagrams that contradict a buffer of `size`: lost although it was not full, or arrived although it was. `None`: more than
-    /// `limit`. `lost_before` is working space.
+    /// Datagrams that contradict a buffer of `size`: lost although it was not full, or arrived
+    /// although it was. `None`: more than `limit`. `lost_before` is working space.
     fn replay(&self, constant: i64, size: u32, limit: u32, lost_before: &mut [u32]) -> Option<u32> {
         lost_before.fill(0);
         let (mut held, mut gone, mut cost) = (0u32, 0, 0);

@@ -1,4 +1,5 @@
-//! When the datagrams of a train leave: `count` of them, `gap` apart, again every `every`, `runs` times.
+//! When the datagrams of a train leave: `count` of them, `gap` apart, again every `every`, `runs`
+//! times.
 
 use crate::units::{Span, Time};
 

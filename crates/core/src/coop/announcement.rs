@@ -1,6 +1,8 @@
-//! The announcement: the datagram by which a terminal tells the others on its access point that it is there and sending.
+//! The announcement: the datagram by which a terminal tells the others on its access point that it
+//! is there and sending.
 //!
-//! 24 bytes, the payload of one UDP broadcast. Integers are big-endian, as in the headers around it.
+//! 24 bytes, the payload of one UDP broadcast. Integers are big-endian, as in the headers around
+//! it.
 //!
 //! | offset | bytes | field | meaning |
 //! |---|---|---|---|
@@ -12,7 +14,8 @@
 //! | 16 | 4 | sequence | one more with each announcement, modulo 2^32 |
 //! | 20 | 4 | throughput | what the terminal's connections delivered since its last announcement, kbit/s; 0 if not known |
 //!
-//! The source (`coop-cwnd`) says only that terminals announce themselves by UDP broadcast; the format is airtcp's.
+//! The source (`coop-cwnd`) says only that terminals announce themselves by UDP broadcast; the
+//! format is airtcp's.
 //!
 //! Version 1 has no flag `correcting`. It is still read, and says nothing of the phase.
 //!
@@ -20,10 +23,12 @@
 //! under any name. So no announcement can stop a connection, or keep or lift the cap that its own
 //! RTT brought. Forged announcements can:
 //!
-//! - make the receiver count up to [`super::CoopConfig::max_peers`] terminals too many, or (as `leaving`, or in a real one's name) some too few,
-//!   for as long as they go on and `expire_after` longer. A cap in force is then the share of as many terminals;
-//! - with `phases = "shared"`, put a cap in force on a connection whose own RTT is `shared_at` times the least or more. The cap is the share of the
-//!   terminals counted. It ends `shared_for` after the RTT was that long for the last time, or after the last report;
+//! - make the receiver count up to [`super::CoopConfig::max_peers`] terminals too many, or (as
+//!   `leaving`, or in a real one's name) some too few, for as long as they go on and `expire_after`
+//!   longer. A cap in force is then the share of as many terminals;
+//! - with `phases = "shared"`, put a cap in force on a connection whose own RTT is `shared_at`
+//!   times the least or more. The cap is the share of the terminals counted. It ends `shared_for`
+//!   after the RTT was that long for the last time, or after the last report;
 //! - where the bandwidth is learnt, make that estimate too large within its bound.
 //!
 //! No cap is below `min_cap`, and none above what the connection would use by itself.
@@ -66,8 +71,9 @@ pub struct Announcement {
     pub flows: u16,
     /// The last announcement of this terminal.
     pub leaving: bool,
-    /// A connection of it is in correction or stop mode by its own RTT. Not one that others brought there: terminals whose
-    /// RTT is normal again would otherwise keep each other under a cap. False if no flow sends, and in version 1.
+    /// A connection of it is in correction or stop mode by its own RTT. Not one that others brought
+    /// there: terminals whose RTT is normal again would otherwise keep each other under a cap.
+    /// False if no flow sends, and in version 1.
     pub correcting: bool,
     /// Delivered since the announcement before, kbit/s.
     pub throughput_kbps: Option<u32>,
@@ -140,7 +146,8 @@ impl Announcement {
         b
     }
 
-    /// Never panics, and accepts exactly what [`Announcement::encode`] writes, or wrote as version 1.
+    /// Never panics, and accepts exactly what [`Announcement::encode`] writes, or wrote as version
+    /// 1.
     pub fn decode(bytes: &[u8]) -> Result<Announcement, AnnouncementError> {
         let b: &[u8; ANNOUNCEMENT_BYTES] =
             bytes.try_into().map_err(|_| AnnouncementError::Length { found: bytes.len() })?;

@@ -7,20 +7,26 @@
 //! | correction | equation (1), at least `min_cap` | the ratio reaches `stop_at` although the cap has been in force for `stop_grace_rtts`: stop. It has been below `correction_exit` for `correction_hold`: free |
 //! | stop | `stop_cap` | the ratio falls below `stop_exit`, or after `stop_max`: correction |
 //!
-//! The source gives the thresholds of correction and stop, and the caps. It leaves open how phases end, and has no shared phase; the rest of this
-//! page is ours.
+//! The source gives the thresholds of correction and stop, and the caps. It leaves open how phases
+//! end, and has no shared phase; the rest of this page is ours.
 //!
-//! - The shared phase is for fairness. By its own RTT alone a connection whose RTT just misses `correct_at` keeps its window, while the others cap
-//!   theirs for it. Without `phases = "shared"` the phase does not occur. It never leads to stop mode, and is not reported to others: only
+//! - The shared phase is for fairness. By its own RTT alone a connection whose RTT just misses
+//!   `correct_at` keeps its window, while the others cap theirs for it. Without `phases = "shared"`
+//!   the phase does not occur. It never leads to stop mode, and is not reported to others: only
 //!   what a terminal measures itself does and is.
-//! - To lift a cap is a trial, since a short queue is the effect of the caps. With `phases = "shared"` the cap is back if the ratio reaches
-//!   `shared_at` within `relapse_for`. Else those that are free first take all, while the others see a long queue and keep their caps.
-//! - Only a newly measured ratio changes anything: after a timeout the last RTT stands still, and it must neither stop a connection
-//!   nor let it go. New is an RTT that differs from the last one, or one read after more data was acknowledged.
-//! - With a window of 1, as in the source, there is still one segment per round trip, so that stop mode measures. If nothing comes back, `stop_max` ends it.
-//! - When `relearn_after` stops in a row ended by `stop_max`, this terminal's own windows are not what makes the RTT long: either others fill the
-//!   queue whatever it does, or the least RTT is of a path that is gone. The least RTT is then forgotten and learnt anew. Without
-//!   that rule (0) a change to a path that is five times as long would hold the connection down for `min_rtt_window`.
+//! - To lift a cap is a trial, since a short queue is the effect of the caps. With `phases =
+//!   "shared"` the cap is back if the ratio reaches `shared_at` within `relapse_for`. Else those
+//!   that are free first take all, while the others see a long queue and keep their caps.
+//! - Only a newly measured ratio changes anything: after a timeout the last RTT stands still, and
+//!   it must neither stop a connection nor let it go. New is an RTT that differs from the last one,
+//!   or one read after more data was acknowledged.
+//! - With a window of 1, as in the source, there is still one segment per round trip, so that stop
+//!   mode measures. If nothing comes back, `stop_max` ends it.
+//! - When `relearn_after` stops in a row ended by `stop_max`, this terminal's own windows are not
+//!   what makes the RTT long: either others fill the queue whatever it does, or the least RTT is of
+//!   a path that is gone. The least RTT is then forgotten and learnt anew. Without that rule (0) a
+//!   change to a path that is five times as long would hold the connection down for
+//!   `min_rtt_window`.
 //! - A connection that does not send has no cap and begins anew.
 
 use std::cmp::Reverse;
@@ -41,7 +47,8 @@ pub enum Phase {
         /// Since when the ratio has been below `correction_exit`.
         low_since: Option<Time>,
     },
-    /// The cap of equation (1) applies, because others report correction and the RTT is long here too.
+    /// The cap of equation (1) applies, because others report correction and the RTT is long here
+    /// too.
     Shared {
         /// When both held last.
         renewed: Time,
@@ -93,7 +100,8 @@ impl Flow {
         self.vain_stops = 0;
     }
 
-    /// Takes a sample; what was delivered since the last one, bytes. `reported`: enough others are in correction.
+    /// Takes a sample; what was delivered since the last one, bytes. `reported`: enough others are
+    /// in correction.
     pub(super) fn on_sample(&mut self, config: &CoopConfig, now: Time, sample: &FlowSample, reported: bool) -> u64 {
         let delivered = sample.delivered_bytes.saturating_sub(self.delivered_bytes);
         let new = sample.rtt.is_some() && (delivered > 0 || sample.rtt != self.rtt);

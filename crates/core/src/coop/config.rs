@@ -57,9 +57,9 @@ impl JsonSchema for BwMax {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapRtt {
-    /// The one just measured, as equation (1) reads beside (4), which has a symbol of its own for the least RTT. The
-    /// cap then grows with the queue it is meant against: with n terminals at it the queue may stand at any length.
-    /// Only stop mode ends it.
+    /// The one just measured, as equation (1) reads beside (4), which has a symbol of its own for
+    /// the least RTT. The cap then grows with the queue it is meant against: with n terminals
+    /// at it the queue may stand at any length. Only stop mode ends it.
     Current,
     /// The least: all caps together are the bandwidth-delay product of the path without queues.
     Min,
@@ -69,9 +69,11 @@ pub enum CapRtt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Count {
-    /// Terminals that send (the source). A terminal's share is divided equally among its sending connections.
+    /// Terminals that send (the source). A terminal's share is divided equally among its sending
+    /// connections.
     Terminals,
-    /// Connections: every one gets the same share. The bandwidth is still that of the number of terminals.
+    /// Connections: every one gets the same share. The bandwidth is still that of the number of
+    /// terminals.
     Flows,
 }
 
@@ -87,13 +89,14 @@ pub enum Phases {
     Shared,
 }
 
-/// Parameters of the cooperative daemon. The source gives `bw_max`, `exponent`, `segment_bytes`, `correct_at` and `stop_at`; it leaves the others
-/// open.
+/// Parameters of the cooperative daemon. The source gives `bw_max`, `exponent`, `segment_bytes`,
+/// `correct_at` and `stop_at`; it leaves the others open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "CoopConfig")]
 pub struct CoopConfig {
-    /// The best throughput that this WLAN reaches, or "learn". Default: the 19 Mbit/s of the study's 802.11g WLAN.
+    /// The best throughput that this WLAN reaches, or "learn". Default: the 19 Mbit/s of the
+    /// study's 802.11g WLAN.
     pub bw_max: BwMax,
     /// n terminals together reach `bw_max` times n to this power. -0.15 (equation 3). -1 to 0.
     #[schemars(range(min = -1, max = 0))]
@@ -110,61 +113,72 @@ pub struct CoopConfig {
     pub correct_at: f64,
     /// Condition that brings a cap into force: "own" (the source) or "shared".
     pub phases: Phases,
-    /// For `phases = "shared"`: the RTT / least RTT from which on a cap also comes by the reports of others. It needs `shared_peers`
-    /// terminals that are in correction by their own RTT. 1.5: half a path's worth of packets waits. Where all have the caps of equation (1) none do;
+    /// For `phases = "shared"`: the RTT / least RTT from which on a cap also comes by the reports
+    /// of others. It needs `shared_peers` terminals that are in correction by their own RTT.
+    /// 1.5: half a path's worth of packets waits. Where all have the caps of equation (1) none do;
     /// one alone outside makes it 1.7 to 1.8. Above 1; from `correct_at` on it has no effect.
     #[schemars(range(min = 1))]
     pub shared_at: f64,
-    /// See `shared_at`. 1: often a single one sees `correct_at`. More protect against a terminal that is wrong. They do not protect against one
-    /// that lies, which has as many names as it likes. At least 1.
+    /// See `shared_at`. 1: often a single one sees `correct_at`. More protect against a terminal
+    /// that is wrong. They do not protect against one that lies, which has as many names as it
+    /// likes. At least 1.
     #[schemars(range(min = 1))]
     pub shared_peers: u16,
-    /// Such a cap ends when this has passed since both held: as long a calm as lifts a cap of its own (`correction_hold`). Nothing that others announce
-    /// can make it longer. Above zero.
+    /// Such a cap ends when this has passed since both held: as long a calm as lifts a cap of its
+    /// own (`correction_hold`). Nothing that others announce can make it longer. Above zero.
     pub shared_for: Span,
-    /// For `phases = "shared"`: within this after a cap of its own RTT was lifted it comes back at `shared_at` already. As long as
-    /// `correction_hold`: who was calm that long was so by the cap. "0s": never.
+    /// For `phases = "shared"`: within this after a cap of its own RTT was lifted it comes back at
+    /// `shared_at` already. As long as `correction_hold`: who was calm that long was so by the
+    /// cap. "0s": never.
     pub relapse_for: Span,
-    /// The window becomes `stop_cap` when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above 1.
+    /// The window becomes `stop_cap` when RTT / least RTT reaches this although the cap is in
+    /// force. 5.0 (the source). Above 1.
     #[schemars(range(min = 1))]
     pub stop_at: f64,
-    /// The window of stop mode, segments. 1 (the source). A receiver that delays ACKs answers a single segment up to 40 ms late (Linux). On a
-    /// path of 0.1 ms that starves the connection; with 2 it answers at once. `airtcp host coop` has 2. At least 1.
+    /// The window of stop mode, segments. 1 (the source). A receiver that delays ACKs answers a
+    /// single segment up to 40 ms late (Linux). On a path of 0.1 ms that starves the
+    /// connection; with 2 it answers at once. `airtcp host coop` has 2. At least 1.
     #[schemars(range(min = 1))]
     pub stop_cap: u32,
-    /// Number of current RTTs for which a cap must be in force before `stop_at` is checked. Earlier RTTs show the queue of
-    /// windows from before the cap. 0 to 1000.
+    /// Number of current RTTs for which a cap must be in force before `stop_at` is checked. Earlier
+    /// RTTs show the queue of windows from before the cap. 0 to 1000.
     #[schemars(range(min = 0, max = 1000))]
     pub stop_grace_rtts: f64,
-    /// Stop mode ends when RTT / least RTT, newly measured, falls below this. Above 1, at most `stop_at`.
+    /// Stop mode ends when RTT / least RTT, newly measured, falls below this. Above 1, at most
+    /// `stop_at`.
     #[schemars(range(min = 1))]
     pub stop_exit: f64,
-    /// Longest stop mode. With a window of 1 or 2 there are few RTT samples, so their absence must not prolong it. Above zero.
+    /// Longest stop mode. With a window of 1 or 2 there are few RTT samples, so their absence must
+    /// not prolong it. Above zero.
     pub stop_max: Span,
-    /// After this many stops in a row that `stop_max` ended, the least RTT is measured again. Either the queue is not this terminal's,
-    /// or the path has changed. 0: never.
+    /// After this many stops in a row that `stop_max` ended, the least RTT is measured again.
+    /// Either the queue is not this terminal's, or the path has changed. 0: never.
     pub relearn_after: u8,
-    /// The cap is lifted when RTT / least RTT has been below this for `correction_hold`. Above 1, at most `correct_at`.
+    /// The cap is lifted when RTT / least RTT has been below this for `correction_hold`. Above 1,
+    /// at most `correct_at`.
     #[schemars(range(min = 1))]
     pub correction_exit: f64,
-    /// See `correction_exit`. It is long because a low RTT is the effect of the cap, not a sign that the cap is no
-    /// longer needed.
+    /// See `correction_exit`. It is long because a low RTT is the effect of the cap, not a sign
+    /// that the cap is no longer needed.
     pub correction_hold: Span,
-    /// Least cap outside stop mode, segments. With 1, a receiver that delays ACKs would delay every one. It also limits the harm of
-    /// forged announcements. At least 1.
+    /// Least cap outside stop mode, segments. With 1, a receiver that delays ACKs would delay every
+    /// one. It also limits the harm of forged announcements. At least 1.
     #[schemars(range(min = 1))]
     pub min_cap: u32,
-    /// The least RTT is that of the last half to whole of this. The source never forgets it; then one from before a change of path would
-    /// keep the terminal in stop mode. 300 s: Linux's `tcp_min_rtt_wlen`. Above zero.
+    /// The least RTT is that of the last half to whole of this. The source never forgets it; then
+    /// one from before a change of path would keep the terminal in stop mode. 300 s: Linux's
+    /// `tcp_min_rtt_wlen`. Above zero.
     pub min_rtt_window: Span,
     /// Time between readings of the kernel monitor, each of which sets caps. Above zero.
     pub sample_every: Span,
     /// Time between a terminal's announcements. Above zero.
     pub announce_every: Span,
-    /// Each interval is drawn from `announce_every` times 1 - jitter to 1 + jitter, so that terminals do not announce at one time. 0 to 0.5.
+    /// Each interval is drawn from `announce_every` times 1 - jitter to 1 + jitter, so that
+    /// terminals do not announce at one time. 0 to 0.5.
     #[schemars(range(min = 0, max = 0.5))]
     pub announce_jitter: f64,
-    /// Announcements that a terminal makes after it has stopped sending. Radios do not repeat broadcasts, so one may be lost.
+    /// Announcements that a terminal makes after it has stopped sending. Radios do not repeat
+    /// broadcasts, so one may be lost.
     pub farewells: u8,
     /// A terminal that was not heard for this long is forgotten. Longer than `announce_every`.
     pub expire_after: Span,
@@ -291,7 +305,8 @@ impl CoopConfig {
     pub fn shrinkage(&self, n: u32) -> f64 {
         libm::pow(f64::from(n.max(1)), self.exponent)
     }
-    /// Equation (1): segments, rounded down, of each of `shares` equal shares of what `n` terminals reach together.
+    /// Equation (1): segments, rounded down, of each of `shares` equal shares of what `n` terminals
+    /// reach together.
     pub fn ideal_cwnd(&self, bw_max: DataRate, rtt: Span, n: u32, shares: u32) -> u32 {
         let segment_bits = f64::from(self.segment_bytes) * 8.0;
         floor32(self.bandwidth(bw_max, n) * rtt.as_secs_f64() / (segment_bits * f64::from(shares.max(1))))

@@ -1,23 +1,25 @@
 //! The daemon of one terminal: samples and announcements in, caps and announcements out.
 //!
-//! A driver asks [`Daemon::deadline`] when to call. At [`Daemon::sample_at`] it reads the kernel's connections, calls
-//! [`Daemon::on_sample`] and sets the caps that come back (`TCP_BPF_SNDCWND_CLAMP`, or the simulated sender's `set_cwnd_cap`). At the other deadlines it
+//! A driver asks [`Daemon::deadline`] when to call. At [`Daemon::sample_at`] it reads the kernel's
+//! connections, calls [`Daemon::on_sample`] and sets the caps that come back
+//! (`TCP_BPF_SNDCWND_CLAMP`, or the simulated sender's `set_cwnd_cap`). At the other deadlines it
 //! calls [`Daemon::on_deadline`] and broadcasts the announcement that comes back. Datagrams that
 //! arrive on the port go to [`Daemon::on_announcement`] unchanged.
 //!
-//! n is the terminal itself and the others that send and count ([`Peers`]). Announcements change n, and thereby the size of a cap that is in force.
-//! With `phases = "shared"` they can also bring a cap to a connection whose own RTT is long, for a
-//! stated time ([`super::cap`]). None stops a connection or lifts a cap of a connection's own RTT.
-//! A connection's RTT and phase are its own ([`super::cap`]): two connections of one terminal may
-//! lead over paths of different length.
+//! n is the terminal itself and the others that send and count ([`Peers`]). Announcements change n,
+//! and thereby the size of a cap that is in force. With `phases = "shared"` they can also bring a
+//! cap to a connection whose own RTT is long, for a stated time ([`super::cap`]). None stops a
+//! connection or lifts a cap of a connection's own RTT. A connection's RTT and phase are its own
+//! ([`super::cap`]): two connections of one terminal may lead over paths of different length.
 //!
-//! A terminal announces itself while it sends, the first time within `announce_jitter` of an interval after it began to, and `farewells` times after.
-//! An idle one is silent: a broadcast wakes every terminal on the access point.
+//! A terminal announces itself while it sends, the first time within `announce_jitter` of an
+//! interval after it began to, and `farewells` times after. An idle one is silent: a broadcast
+//! wakes every terminal on the access point.
 //!
-//! `bw_max = "learn"` is the source's future work. A terminal adds what it and the counted others delivered in their last intervals, and divides by
-//! f(n) (equation 3): what one alone would reach, if (2) holds. The greatest of `learn_window` is
-//! BWmax. It is too small until a terminal has sent as fast as the WLAN allows; as long as nothing
-//! is known, there is no cap.
+//! `bw_max = "learn"` is the source's future work. A terminal adds what it and the counted others
+//! delivered in their last intervals, and divides by f(n) (equation 3): what one alone would reach,
+//! if (2) holds. The greatest of `learn_window` is BWmax. It is too small until a terminal has sent
+//! as fast as the WLAN allows; as long as nothing is known, there is no cap.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +33,8 @@ use crate::convert::{count, floor64};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
-/// The driver's name of a connection, such as Linux's socket cookie. Not used again while the terminal runs.
+/// The driver's name of a connection, such as Linux's socket cookie. Not used again while the
+/// terminal runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
@@ -42,8 +45,8 @@ pub struct FlowSample {
     pub id: FlowId,
     /// The RTT as it stands: the kernel's smoothed one, or the latest.
     pub rtt: Option<Span>,
-    /// The least RTT since the last sample, if the monitor sees them all; else `rtt` is taken. Not the kernel's minimum of the whole connection,
-    /// which would outlast a change of path.
+    /// The least RTT since the last sample, if the monitor sees them all; else `rtt` is taken. Not
+    /// the kernel's minimum of the whole connection, which would outlast a change of path.
     pub least_rtt: Option<Span>,
     /// Bytes acknowledged since the connection began.
     pub delivered_bytes: u64,
@@ -170,7 +173,8 @@ impl Daemon {
         self.announce(now, true)
     }
 
-    /// The terminal's path has changed, as after a handover: least RTTs of the old one say nothing, and its peers are elsewhere.
+    /// The terminal's path has changed, as after a handover: least RTTs of the old one say nothing,
+    /// and its peers are elsewhere.
     pub fn on_path_change(&mut self) {
         for flow in self.flows.values_mut() {
             flow.forget_path(&self.config);
@@ -179,7 +183,8 @@ impl Daemon {
         self.learnt = Recent::new(self.config.learn_window);
     }
 
-    /// The path of one connection has changed, as after another default route. Terminals on the access point are those from before.
+    /// The path of one connection has changed, as after another default route. Terminals on the
+    /// access point are those from before.
     pub fn on_flow_path_change(&mut self, flow: FlowId) {
         if let Some(flow) = self.flows.get_mut(&flow) {
             flow.forget_path(&self.config);
@@ -238,7 +243,8 @@ impl Daemon {
         announcement.encode()
     }
 
-    /// A span drawn evenly from `low` to `high` announcement intervals; never zero, so that deadlines advance.
+    /// A span drawn evenly from `low` to `high` announcement intervals; never zero, so that
+    /// deadlines advance.
     fn jittered(&mut self, low: f64, high: f64) -> Span {
         let share = low + (high - low) * self.rng.random::<f64>();
         Span::from_secs_f64(self.config.announce_every.as_secs_f64() * share).max(Span::from_ns(1))

@@ -1,16 +1,19 @@
 //! The other terminals on the access point, as far as their announcements tell.
 //!
-//! - **Who counts**: a terminal that sends counts once `admit_after` announcements of it were taken, at least half an announcement interval
-//!   apart. A datagram that is sent once under each of many names counts for nothing.
+//! - **Who counts**: a terminal that sends counts once `admit_after` announcements of it were
+//!   taken, at least half an announcement interval apart. A datagram that is sent once under each
+//!   of many names counts for nothing.
 //! - **Expiry**: who was not heard for `expire_after` is forgotten.
-//! - **Order**: an announcement is taken if its sequence number is later than the last one taken (the difference modulo 2^32 read as signed).
-//!   Others are duplicates or overtaken: they change nothing and renew nothing. If the number lies more than [`REORDER`] back, the
-//!   terminal has restarted, and the announcement is taken. That also bounds for how long somebody who
-//!   sends a large number in a terminal's name can mute it.
-//! - **Room**: `max_peers`. When it is full, a newcomer takes the place of the one heard longest ago among those that do not count
-//!   yet; without such a one it is refused. A flood therefore moves out no terminal that counts.
-//! - **Leaving**: says that a terminal no longer sends. Its entry stays until it expires, so that it counts again with
-//!   the next announcement if somebody else has said it.
+//! - **Order**: an announcement is taken if its sequence number is later than the last one taken
+//!   (the difference modulo 2^32 read as signed). Others are duplicates or overtaken: they change
+//!   nothing and renew nothing. If the number lies more than [`REORDER`] back, the terminal has
+//!   restarted, and the announcement is taken. That also bounds for how long somebody who sends a
+//!   large number in a terminal's name can mute it.
+//! - **Room**: `max_peers`. When it is full, a newcomer takes the place of the one heard longest
+//!   ago among those that do not count yet; without such a one it is refused. A flood therefore
+//!   moves out no terminal that counts.
+//! - **Leaving**: says that a terminal no longer sends. Its entry stays until it expires, so that
+//!   it counts again with the next announcement if somebody else has said it.
 
 use std::collections::BTreeMap;
 

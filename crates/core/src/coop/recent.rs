@@ -2,8 +2,9 @@
 
 use crate::units::{Span, Time};
 
-/// Greatest value of the last half to whole `window`: the greatest of the running half window and of the one before, so that two
-/// values are all it keeps. For the least value put [`std::cmp::Reverse`] around it.
+/// Greatest value of the last half to whole `window`: the greatest of the running half window and
+/// of the one before, so that two values are all it keeps. For the least value put
+/// [`std::cmp::Reverse`] around it.
 #[derive(Debug, Clone)]
 pub struct Recent<T> {
     half: Span,

@@ -22,7 +22,8 @@ fn announcement(sender: u64, sequence: u32, flows: u16) -> Announcement {
     Announcement { sender, sequence, flows, leaving: false, correcting: false, throughput_kbps: None }
 }
 
-/// A terminal with one connection in virtual time: samples every 100 ms, and `others` that announce themselves each second.
+/// A terminal with one connection in virtual time: samples every 100 ms, and `others` that announce
+/// themselves each second.
 struct Terminal {
     daemon: Daemon,
     now: u64,
@@ -60,7 +61,8 @@ impl Terminal {
 #[test]
 fn equation_1_for_19_mbit_and_256_ms() {
     let config = CoopConfig::default();
-    // 19e6 n^-0.15 0.256 / (12000 n), by hand calculator: 405.33, 182.66, 114.58, 82.31, 63.68, 51.63, 43.25, 37.09, 32.39, 28.70
+    // 19e6 n^-0.15 0.256 / (12000 n), by hand calculator: 405.33, 182.66, 114.58, 82.31, 63.68, 51.63,
+    // 43.25, 37.09, 32.39, 28.70
     let expected = [405, 182, 114, 82, 63, 51, 43, 37, 32, 28];
     for (n, expected) in (1..).zip(expected) {
         assert_eq!(config.ideal_cwnd(DataRate::from_mbps(19), Span::from_ms(256), n, n), expected, "{n}");
@@ -163,7 +165,8 @@ fn a_shared_cap_ends_a_stated_time_after_the_reports_or_the_congestion() {
         assert_eq!(t.run(3000, 1000).last(), Some(&Some(28)));
         (t.correcting, t.others) = if congested { (0, 9) } else { (5, 9) };
         let caps = t.run(40_000, if congested { 1000 } else { 380 });
-        // The last report is taken back with the first announcement, the last long RTT with the first sample.
+        // The last report is taken back with the first announcement, the last long RTT with the first
+        // sample.
         assert!(caps.iter().position(Option::is_none).is_some_and(|i| (298..=300).contains(&i)), "{caps:?}");
     }
 }
@@ -316,7 +319,8 @@ fn a_configuration_is_checked() {
 #[derive(Debug, Clone)]
 enum Op {
     Wait(u64),
-    /// RTT in ms (0: not measured), bytes delivered, and whether it sends, of up to three connections.
+    /// RTT in ms (0: not measured), bytes delivered, and whether it sends, of up to three
+    /// connections.
     Sample(Vec<(u64, u16, bool)>),
     /// From one of few names or any, so that duplicates, overtaking and restarts are common.
     Announce(u64, u32, u16, [bool; 2], Option<u32>),
@@ -407,7 +411,8 @@ fn play(config: &CoopConfig, ops: &[Op]) -> Result<Story, TestCaseError> {
                         }
                         Phase::Stop { since } => {
                             prop_assert_eq!(cap, Some(config.stop_cap));
-                            // No longer than the bound, and two stops are not one: the cap of the correction was between.
+                            // No longer than the bound, and two stops are not one: the cap of the correction was
+                            // between.
                             prop_assert!(at(ms).since(since) < config.stop_max);
                             prop_assert!(samples[i].rtt.is_some() || since < at(ms));
                             if let Some(before) = stopped_since[i].filter(|&before| before != since) {

@@ -1,4 +1,5 @@
-//! A policy as it was written, so that it can be laid over what somebody else wrote of the same policy.
+//! A policy as it was written, so that it can be laid over what somebody else wrote of the same
+//! policy.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -11,8 +12,8 @@ use toml::{Table, Value};
 /// The key of a table that says which policy it is.
 const NAME: &str = "name";
 
-/// A policy of the axis `T` with those of its parameters that were written. On its own it has its defaults elsewhere; over
-/// a choice of the same policy it has that one's parameters there.
+/// A policy of the axis `T` with those of its parameters that were written. On its own it has its
+/// defaults elsewhere; over a choice of the same policy it has that one's parameters there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice<T> {
     written: Table,
@@ -37,7 +38,8 @@ impl<T: DeserializeOwned> Choice<T> {
 }
 
 impl<T> Choice<T> {
-    /// `self` with the parameters of `base` where it says nothing, if both are the same policy. Else `self`.
+    /// `self` with the parameters of `base` where it says nothing, if both are the same policy.
+    /// Else `self`.
     pub fn over(self, base: Choice<T>) -> Choice<T> {
         let mut written = Value::Table(base.written);
         lay(&mut written, Value::Table(self.written));
@@ -48,7 +50,8 @@ impl<T> Choice<T> {
     }
 }
 
-/// Lays `over` on `base`: parameters of the same policy key by key, anything else replaces what is there.
+/// Lays `over` on `base`: parameters of the same policy key by key, anything else replaces what is
+/// there.
 fn lay(base: &mut Value, over: Value) {
     match over {
         Value::Table(over) if base.as_table().is_some_and(|base| base.get(NAME) == over.get(NAME)) => {

@@ -1,14 +1,15 @@
-//! Drop-tail FIFO that thins ACKs: an arriving ACK removes older ACKs of its connection that it makes superfluous.
+//! Drop-tail FIFO that thins ACKs: an arriving ACK removes older ACKs of its connection that it
+//! makes superfluous.
 //!
-//! Source: RFC 3449 section 5.2.1 (ACK filtering), with the rules of CAKE's `ack-filter` (Linux 6.12,
-//! `net/sched/sch_cake.c`).
+//! Source: RFC 3449 section 5.2.1 (ACK filtering), with the rules of CAKE's `ack-filter` (Linux
+//! 6.12, `net/sched/sch_cake.c`).
 //!
-//! A cumulative ACK says all that the ACKs before it said, so where ACKs wait behind each other only the newest
-//! matters. This happens in the queue of an access point through which many stations upload, and on the slow direction
-//! of an asymmetric line.
+//! A cumulative ACK says all that the ACKs before it said, so where ACKs wait behind each other
+//! only the newest matters. This happens in the queue of an access point through which many
+//! stations upload, and on the slow direction of an asymmetric line.
 //!
-//! Only pure ACKs count: TCP, no payload, no flag but ACK and ECE, one connection and direction. An older ACK is
-//! superfluous after a newer one if the newer
+//! Only pure ACKs count: TCP, no payload, no flag but ACK and ECE, one connection and direction. An
+//! older ACK is superfluous after a newer one if the newer
 //! - acknowledges at least as much, and its window ends no earlier;
 //! - has timestamps at least as late;
 //! - reports every range that the older one reports as received (SACK), or has acknowledged it; and
@@ -16,21 +17,24 @@
 //!   sender that counts three of them. With SACK the newest ACK has all reports of the removed
 //!   ones. A report of data that came twice (RFC 2883) is in no other ACK and always stays.
 //!
-//! An ACK stays if the next one of its connection differs in the congestion echo (ECE), so that the change of the echo
-//! is kept. `mode = "conservative"` leaves one superfluous ACK in the queue beside the newest: an arrival drops the
-//! oldest of two that it makes superfluous. `mode = "aggressive"` drops a single one, too, if no other ACK of the
-//! connection came between. As in CAKE an arrival drops at most one.
+//! An ACK stays if the next one of its connection differs in the congestion echo (ECE), so that the
+//! change of the echo is kept. `mode = "conservative"` leaves one superfluous ACK in the queue
+//! beside the newest: an arrival drops the oldest of two that it makes superfluous. `mode =
+//! "aggressive"` drops a single one, too, if no other ACK of the connection came between. As in
+//! CAKE an arrival drops at most one.
 //!
-//! Siblings: otherwise as [`super::Fifo`]. The newer ACK takes its place at the end of the queue, not the place of the
-//! removed one.
+//! Siblings: otherwise as [`super::Fifo`]. The newer ACK takes its place at the end of the queue,
+//! not the place of the removed one.
 //!
-//! Valid: for senders with byte counting (RFC 3465) and pacing. A sender that counts ACKs grows its window more slowly
-//! behind such a queue. A sender that transmits only on ACKs sends larger bursts.
+//! Valid: for senders with byte counting (RFC 3465) and pacing. A sender that counts ACKs grows its
+//! window more slowly behind such a queue. A sender that transmits only on ACKs sends larger
+//! bursts.
 //!
-//! Deviations: From CAKE: one FIFO, not a queue per flow. ACKs that carry data filter nothing. The newer window must
-//! not end before the older one's; CAKE does not look. A range that the newer ACK has acknowledged counts as reported;
-//! CAKE compares the reports only. An arrival that itself finds no room drops nothing, so that the remaining ACKs
-//! always say the most that had been said. A removed ACK counts as filtered, not as a loss.
+//! Deviations: From CAKE: one FIFO, not a queue per flow. ACKs that carry data filter nothing. The
+//! newer window must not end before the older one's; CAKE does not look. A range that the newer ACK
+//! has acknowledged counts as reported; CAKE compares the reports only. An arrival that itself
+//! finds no room drops nothing, so that the remaining ACKs always say the most that had been said.
+//! A removed ACK counts as filtered, not as a loss.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,7 +56,8 @@ pub enum AckFilterMode {
     Aggressive,
 }
 
-/// `limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded.
+/// `limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is
+/// unbounded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "AckFilterConfig")]

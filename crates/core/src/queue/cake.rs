@@ -1,21 +1,27 @@
-//! CAKE: a shaper, fair shares for hosts and for their flows, and COBALT on each flow's queue, in one discipline.
+//! CAKE: a shaper, fair shares for hosts and for their flows, and COBALT on each flow's queue, in
+//! one discipline.
 //!
-//! Source: Linux 6.12, net/sched/sch_cake.c; Høiland-Jørgensen, Täht and Morton, "Piece of CAKE", LANMAN 2018.
+//! Source: Linux 6.12, net/sched/sch_cake.c; Høiland-Jørgensen, Täht and Morton, "Piece of CAKE",
+//! LANMAN 2018.
 //!
-//! With `bandwidth` it lets packets go at that rate, so that they wait here and not in a modem behind it. A hash with eight ways puts
-//! each flow into a queue of its own. Queues take turns by deficit round robin, and a queue that was empty goes first. A queue's share is
-//! divided by the number of backlogged queues of its host. With `triple_isolate` that is the source or the destination, whichever has
-//! more. So a host with thirty connections has no more than a host with one. COBALT is CoDel with BLUE beside it: BLUE drops at
-//! random from flows that fill the queue and do not answer. Without room the queue with the most bytes loses its first packet.
+//! With `bandwidth` it lets packets go at that rate, so that they wait here and not in a modem
+//! behind it. A hash with eight ways puts each flow into a queue of its own. Queues take turns by
+//! deficit round robin, and a queue that was empty goes first. A queue's share is divided by the
+//! number of backlogged queues of its host. With `triple_isolate` that is the source or the
+//! destination, whichever has more. So a host with thirty connections has no more than a host with
+//! one. COBALT is CoDel with BLUE beside it: BLUE drops at random from flows that fill the queue
+//! and do not answer. Without room the queue with the most bytes loses its first packet.
 //!
-//! Siblings: `fq_codel` shares by flows only and has no shaper. `ack_filter` is CAKE's thinning of ACKs, as a queue of its own.
+//! Siblings: `fq_codel` shares by flows only and has no shaper. `ack_filter` is CAKE's thinning of
+//! ACKs, as a queue of its own.
 //!
-//! Valid: on a line. Put the shaper's line before the modem's: a link with `bandwidth` a little below the rate of the link behind it.
-//! Before a radio, whose rate changes, leave `bandwidth` out.
+//! Valid: on a line. Put the shaper's line before the modem's: a link with `bandwidth` a little
+//! below the rate of the link behind it. Before a radio, whose rate changes, leave `bandwidth` out.
 //!
-//! Deviations: one tin (tc's `besteffort`), since simulated packets carry no DSCP. Sizes count from the IP header; `overhead` adds
-//! what the line adds. Room counts IP bytes, not buffer memory. No estimate of the rate (`autorate-ingress`). A simulated network
-//! translates no addresses, so hosts are told apart as with `nat`. Before a radio it knows no hosts and shares by flows. COBALT's
+//! Deviations: one tin (tc's `besteffort`), since simulated packets carry no DSCP. Sizes count from
+//! the IP header; `overhead` adds what the line adds. Room counts IP bytes, not buffer memory. No
+//! estimate of the rate (`autorate-ingress`). A simulated network translates no addresses, so hosts
+//! are told apart as with `nat`. Before a radio it knows no hosts and shares by flows. COBALT's
 //! reciprocal root is exact, not approximated.
 
 mod cobalt;
@@ -95,7 +101,8 @@ const MIN_OVERHEAD: i32 = -64;
 pub struct CakeConfig {
     /// Rate of the shaper. Left out: none (tc's `unlimited`).
     pub bandwidth: Option<DataRate>,
-    /// Round-trip time that COBALT is for: its interval. Its target is a twentieth, and at least one and a half packets at `bandwidth`.
+    /// Round-trip time that COBALT is for: its interval. Its target is a twentieth, and at least
+    /// one and a half packets at `bandwidth`.
     pub rtt: Span,
     /// Packets that share a queue, and queues that share a host's part.
     pub isolation: CakeIsolation,
@@ -107,12 +114,14 @@ pub struct CakeConfig {
     pub mpu: u32,
     /// Framing of the line, which changes a packet's length.
     pub framing: CakeFraming,
-    /// It stands behind the bottleneck: the shaper counts drops too, and the target grows with the number of backlogged queues.
+    /// It stands behind the bottleneck: the shaper counts drops too, and the target grows with the
+    /// number of backlogged queues.
     pub ingress: bool,
     /// Most packets waiting in all queues together. Linux: 10240.
     #[schemars(range(min = 1))]
     pub limit_packets: u32,
-    /// Most bytes waiting in all queues together. Left out: with `bandwidth` four intervals of it, at least 4 MiB; else no limit.
+    /// Most bytes waiting in all queues together. Left out: with `bandwidth` four intervals of it,
+    /// at least 4 MiB; else no limit.
     pub memory_limit: Option<Bytes>,
 }
 

@@ -1,20 +1,22 @@
-//! CoDel: drops from the head while the smallest sojourn time stays above a target, ever more often until it does not.
+//! CoDel: drops from the head while the smallest sojourn time stays above a target, ever more often
+//! until it does not.
 //!
 //! Source: RFC 8289.
 //!
-//! It watches how long packets waited, not how many wait, so one setting serves every line rate. Once no packet has
-//! left in under `target` for a whole `interval`, it drops one. The next drop follows after `interval / sqrt(n)`,
-//! where n counts the drops.
+//! It watches how long packets waited, not how many wait, so one setting serves every line rate.
+//! Once no packet has left in under `target` for a whole `interval`, it drops one. The next drop
+//! follows after `interval / sqrt(n)`, where n counts the drops.
 //!
-//! Siblings: RED and PIE drop at the tail, by probability. CoDel drops at the head, by a schedule and without
-//! randomness. FQ-CoDel runs this law on each of many queues.
+//! Siblings: RED and PIE drop at the tail, by probability. CoDel drops at the head, by a schedule
+//! and without randomness. FQ-CoDel runs this law on each of many queues.
 //!
-//! Valid: where `interval` covers the round-trip times of the flows, and for traffic that responds. Against a flood
-//! the drop rate grows only with the square root of time, and the limit bounds the queue.
+//! Valid: where `interval` covers the round-trip times of the flows, and for traffic that responds.
+//! Against a flood the drop rate grows only with the square root of time, and the limit bounds the
+//! queue.
 //!
-//! Deviations: With `ecn` an ECT packet is marked instead of dropped and then leaves at once, so one dequeue gives at
-//! most one mark. `ce_threshold` marks ECT packets by sojourn alone, as Linux does. The RFC names no limit; the
-//! default is Linux's. Linux marks only on request.
+//! Deviations: With `ecn` an ECT packet is marked instead of dropped and then leaves at once, so
+//! one dequeue gives at most one mark. `ce_threshold` marks ECT packets by sojourn alone, as Linux
+//! does. The RFC names no limit; the default is Linux's. Linux marks only on request.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +38,8 @@ pub struct CodelConfig {
     pub limit_bytes: Option<Bytes>,
     /// Acceptable standing delay. RFC 8289: 5 ms. Above zero, below `interval`.
     pub target: Span,
-    /// Window over which the delay must stay above target; about the largest usual round-trip time. RFC 8289: 100 ms.
+    /// Window over which the delay must stay above target; about the largest usual round-trip time.
+    /// RFC 8289: 100 ms.
     pub interval: Span,
     /// Mark ECT packets instead of dropping them.
     pub ecn: bool,
@@ -109,7 +112,8 @@ impl CodelParams {
         Ok(())
     }
 
-    /// RFC 8289's control law: `interval / sqrt(count)` after `t`, to the nanosecond below. `count` is at least 1.
+    /// RFC 8289's control law: `interval / sqrt(count)` after `t`, to the nanosecond below. `count`
+    /// is at least 1.
     // [RFC8289-5.4-1]
     pub fn control_law(&self, t: Time, count: u32) -> Time {
         // floor(sqrt(floor(i² / n))) = floor(i / sqrt(n)): exact, and no float to differ between machines.
@@ -153,8 +157,8 @@ impl Default for CodelLaw {
 }
 
 impl CodelLaw {
-    /// Takes the next packet to send out of `store`, dropping and marking on the way (RFC 8289 section 5.5). `None`: the
-    /// store is empty, perhaps only now.
+    /// Takes the next packet to send out of `store`, dropping and marking on the way (RFC 8289
+    /// section 5.5). `None`: the store is empty, perhaps only now.
     pub fn dequeue(
         &mut self,
         params: &CodelParams,
@@ -207,12 +211,14 @@ impl CodelLaw {
         Some(packet)
     }
 
-    /// Packets of this queue were dropped because there was no room: raises the drop rate accordingly, as Linux does.
+    /// Packets of this queue were dropped because there was no room: raises the drop rate
+    /// accordingly, as Linux does.
     pub fn on_overflow(&mut self, dropped: u32) {
         self.count = self.count.saturating_add(dropped);
     }
 
-    /// The oldest packet, and whether the sojourn time has been above target for an interval (`dodequeue` in RFC 8289 section 5.6).
+    /// The oldest packet, and whether the sojourn time has been above target for an interval
+    /// (`dodequeue` in RFC 8289 section 5.6).
     fn pop(&mut self, params: &CodelParams, now: Time, store: &mut impl CodelStore) -> (Option<Stamped>, bool) {
         let packet = store.pop();
         // [RFC8289-5.3-1] [RFC8289-5.3-3]
@@ -285,8 +291,9 @@ mod tests {
         rig
     }
 
-    /// The sojourn time first reaches 5 ms at 10 ms and stays above: the first drop comes at 110 ms, drop `n + 1` at the
-    /// first departure that is not before the instant of drop `n` plus 100 ms / sqrt(n).
+    /// The sojourn time first reaches 5 ms at 10 ms and stays above: the first drop comes at 110
+    /// ms, drop `n + 1` at the first departure that is not before the instant of drop `n` plus
+    /// 100 ms / sqrt(n).
     const OVERLOAD_MS: [u64; 30] = [
         110, 210, 281, 339, 389, 434, 474, 512, 548, 581, 613, 643, 672, 699, 726, 752, 777, 801, 825, 848, 870, 892,
         913, 934, 954, 974, 994, 1013, 1032, 1051,
@@ -407,7 +414,8 @@ mod tests {
         }
     }
 
-    /// Runs the law once per ms from 200 ms through `phases` of (until ms, sojourn in ms); returns when it dropped.
+    /// Runs the law once per ms from 200 ms through `phases` of (until ms, sojourn in ms); returns
+    /// when it dropped.
     fn drop_times(phases: &[(u64, u64)]) -> Vec<u64> {
         let params = codel(CodelConfig::default()).params;
         let mut law = CodelLaw::default();
@@ -433,7 +441,8 @@ mod tests {
         let first = [300, 400, 471, 529, 579, 624, 664];
         // Above again soon: goes on with count 6, so with 100 ms / sqrt(6) = 40.8 ms.
         assert_eq!(drop_times(&[(700, 9), (900, 4), (1100, 9)]), [&first[..], &[1000, 1041, 1079]].concat());
-        // The next drop would have been at 701.8 ms; re-entry within 1600 ms of it remembers, later does not.
+        // The next drop would have been at 701.8 ms; re-entry within 1600 ms of it remembers, later does
+        // not.
         assert_eq!(drop_times(&[(700, 9), (2201, 4), (2400, 9)]), [&first[..], &[2301, 2342, 2380]].concat());
         assert_eq!(drop_times(&[(700, 9), (2210, 4), (2480, 9)]), [&first[..], &[2310, 2410]].concat());
     }
@@ -441,7 +450,8 @@ mod tests {
     // [RFC8289-5.5-4]
     #[test]
     fn only_the_growth_of_count_is_remembered() {
-        // The second dropping state starts from 6 and ends at 7: grown by 1 only, so the third starts from 1.
+        // The second dropping state starts from 6 and ends at 7: grown by 1 only, so the third starts from
+        // 1.
         let times = drop_times(&[(700, 9), (900, 4), (1045, 9), (1100, 4), (1320, 9)]);
         assert_eq!(times[7..], [1000, 1041, 1200, 1300]);
     }

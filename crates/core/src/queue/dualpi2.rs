@@ -1,19 +1,25 @@
-//! DualPI2: two queues that share a line and one controller, so that scalable flows (L4S) wait a millisecond beside classic ones.
+//! DualPI2: two queues that share a line and one controller, so that scalable flows (L4S) wait a
+//! millisecond beside classic ones.
 //!
 //! Source: RFC 9332, appendix A, with the overload of A.2. Where Linux (net/sched/sch_dualpi2.c,
 //! 6.17) differs from it, the text below says so.
 //!
-//! Packets with ECT(1) or CE go to the low-latency queue, all others to the classic one. Every `t_update` a PI controller moves a base
-//! probability `p` by the classic queue's delay. Classic packets are dropped, or with ECT(0) marked, with `p²`, low-latency packets marked
-//! with `k p`. So flows that react to `p` and flows that react to its square get the same share. Beside that a low-latency packet is
-//! marked when it waited long itself: never up to `min_th`, always from `min_th + range` on.
+//! Packets with ECT(1) or CE go to the low-latency queue, all others to the classic one. Every
+//! `t_update` a PI controller moves a base probability `p` by the classic queue's delay. Classic
+//! packets are dropped, or with ECT(0) marked, with `p²`, low-latency packets marked with `k p`. So
+//! flows that react to `p` and flows that react to its square get the same share. Beside that a
+//! low-latency packet is marked when it waited long itself: never up to `min_th`, always from
+//! `min_th + range` on.
 //!
-//! Siblings: `pie` controls one queue and drops at the tail. `fq_codel` separates flows instead of two kinds of them.
+//! Siblings: `pie` controls one queue and drops at the tail. `fq_codel` separates flows instead of
+//! two kinds of them.
 //!
-//! Valid: beside scalable senders such as `prague` and `dctcp`. Without any, it is a PI² for classic traffic. Ten `dctcp` and ten Reno have
-//! equal shares of 100 Mbit/s over 40 ms. With few and fast flows the scalable ones take more. At 20 Mbit/s each they have 1.4 to 1.5 times as
-//! much. Their round trip is shorter, by 1.1 to 1.2. And `p` varies with the classic flows' windows, which get signals by the mean of its
-//! square. Linux's `dctcp` has three times as much there, since its 10 bits do not average rare marks (`alpha_bits`).
+//! Valid: beside scalable senders such as `prague` and `dctcp`. Without any, it is a PI² for
+//! classic traffic. Ten `dctcp` and ten Reno have equal shares of 100 Mbit/s over 40 ms. With few
+//! and fast flows the scalable ones take more. At 20 Mbit/s each they have 1.4 to 1.5 times as
+//! much. Their round trip is shorter, by 1.1 to 1.2. And `p` varies with the classic flows'
+//! windows, which get signals by the mean of its square. Linux's `dctcp` has three times as much
+//! there, since its 10 bits do not average rare marks (`alpha_bits`).
 //!
 //! Deviations: where the RFC leaves it open, as Linux does. The controller sees the longer of the
 //! two queues' delays, each that of the packet that waits longest. The scheduler takes low-latency
@@ -44,20 +50,25 @@ pub struct Dualpi2Config {
     pub limit_bytes: Option<Bytes>,
     /// Delay of the classic queue to steer to. RFC 9332: 15 ms. Above zero.
     pub target: Span,
-    /// Time between updates of the probability. RFC 9332: the lesser of `target` and a third of the longest round trip; Linux: 16 ms.
+    /// Time between updates of the probability. RFC 9332: the lesser of `target` and a third of the
+    /// longest round trip; Linux: 16 ms.
     pub t_update: Span,
-    /// Weight of the deviation from target in an update, per second of delay. RFC 9332: 0.16 for round trips up to 100 ms.
+    /// Weight of the deviation from target in an update, per second of delay. RFC 9332: 0.16 for
+    /// round trips up to 100 ms.
     #[schemars(range(min = 0))]
     pub alpha: f64,
-    /// Weight of the trend in an update, per second of delay. RFC 9332: 3.2 for round trips up to 100 ms.
+    /// Weight of the trend in an update, per second of delay. RFC 9332: 3.2 for round trips up to
+    /// 100 ms.
     #[schemars(range(min = 0))]
     pub beta: f64,
     /// Coupling of the low-latency queue's marks to the base probability. RFC 9332: 2. At least 1.
     #[schemars(range(min = 1))]
     pub coupling: f64,
-    /// Waiting time up to which a low-latency packet is not marked for itself. RFC 9332: 0.8 ms; Linux: 1 ms.
+    /// Waiting time up to which a low-latency packet is not marked for itself. RFC 9332: 0.8 ms;
+    /// Linux: 1 ms.
     pub min_th: Span,
-    /// From `min_th` on, how much longer until every one is marked. RFC 9332: 0.4 ms; Linux: 0 (a step).
+    /// From `min_th` on, how much longer until every one is marked. RFC 9332: 0.4 ms; Linux: 0 (a
+    /// step).
     pub range: Span,
     /// Part of the line that is kept for the classic queue, percent. Linux: 10. 1 to 99.
     #[schemars(range(min = 1, max = 99))]
@@ -314,7 +325,8 @@ mod tests {
         let mut q = queue();
         let mut rig = Rig::new(&mut q);
         rig.arrive(ms(1), packet(0, 1500, Ecn::NotEct));
-        // At 16 ms it has waited 15 ms: no deviation, a trend of 15 ms. At 32 ms 31 ms: 16 ms off, a trend of 16 ms.
+        // At 16 ms it has waited 15 ms: no deviation, a trend of 15 ms. At 32 ms 31 ms: 16 ms off, a trend
+        // of 16 ms.
         let first = 3.2 * 0.015;
         let second = first + 0.16 * 0.016 + 3.2 * 0.016;
         for (at, expected) in [(15, 0.0), (16, first), (31, first), (32, second)] {
@@ -372,7 +384,8 @@ mod tests {
 
     #[test]
     fn overload_drops_low_latency_packets_as_classic_ones() {
-        // Base 0.6: k p' is above one; 0.36 of either kind are dropped, ECN or not, and the other low-latency ones marked.
+        // Base 0.6: k p' is above one; 0.36 of either kind are dropped, ECN or not, and the other
+        // low-latency ones marked.
         for (ecn, marked) in [(Ecn::NotEct, 0), (Ecn::Ect0, 0), (Ecn::Ect1, 640)] {
             let mut q = queue();
             q.base = 0.6;

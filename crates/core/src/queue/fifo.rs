@@ -4,7 +4,8 @@
 //!
 //! Siblings: the oldest discipline and the baseline of all others.
 //!
-//! Valid: always. A large limit lets loss-based senders fill it, and every packet then waits for the whole queue.
+//! Valid: always. A large limit lets loss-based senders fill it, and every packet then waits for
+//! the whole queue.
 //!
 //! Deviations: none known.
 
@@ -18,7 +19,8 @@ use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::units::{Bytes, Time};
 
-/// `limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded.
+/// `limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is
+/// unbounded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "FifoConfig")]

@@ -1,22 +1,27 @@
-//! FQ-CoDel: every flow in a queue of its own, served in turn by bytes, each under CoDel; sparse flows go first.
+//! FQ-CoDel: every flow in a queue of its own, served in turn by bytes, each under CoDel; sparse
+//! flows go first.
 //!
 //! Source: RFC 8290.
 //!
-//! A seeded hash of flow, connection and direction spreads packets over `flows` queues. Queues that have packets take
-//! turns by deficit round robin, `quantum` bytes each. A queue that was empty enters the list of new queues. That list
-//! goes before the list of old queues until the queue has had its quantum, so a sparse flow waits for nobody. CoDel
-//! ([`CodelLaw`]) controls the delay of each queue. Over the limit, the queue with the most bytes loses packets from
-//! its head: up to `drop_batch` of them, or half its bytes.
+//! A seeded hash of flow, connection and direction spreads packets over `flows` queues. Queues that
+//! have packets take turns by deficit round robin, `quantum` bytes each. A queue that was empty
+//! enters the list of new queues. That list goes before the list of old queues until the queue has
+//! had its quantum, so a sparse flow waits for nobody. CoDel ([`CodelLaw`]) controls the delay of
+//! each queue. Over the limit, the queue with the most bytes loses packets from its head: up to
+//! `drop_batch` of them, or half its bytes.
 //!
-//! Siblings: CoDel and PIE have one queue for all flows, so a bulk flow delays a sparse one. FQ-CoDel separates them.
+//! Siblings: CoDel and PIE have one queue for all flows, so a bulk flow delays a sparse one.
+//! FQ-CoDel separates them.
 //!
-//! Valid: at any rate. Flows that collide in the hash share a queue and its fate; more `flows` make that rarer.
+//! Valid: at any rate. Flows that collide in the hash share a queue and its fate; more `flows` make
+//! that rarer.
 //!
-//! Deviations: CoDel never drops while no more than a packet is left. On a line that counts the bytes of all queues
-//! together, as Linux's qdisc does. So a queue of a single packet may lose it. RFC 8289 counts the packet's own
-//! queue, as do the queues of Wi-Fi stations; `codel_backlog` selects it. The rest are open choices of the RFC.
-//! `memory_limit` counts IP-layer bytes, not buffer memory, and is off by default. A drop for want of room raises the
-//! queue's CoDel count, as in Linux.
+//! Deviations: CoDel never drops while no more than a packet is left. On a line that counts the
+//! bytes of all queues together, as Linux's qdisc does. So a queue of a single packet may lose it.
+//! RFC 8289 counts the packet's own queue, as do the queues of Wi-Fi stations; `codel_backlog`
+//! selects it. The rest are open choices of the RFC. `memory_limit` counts IP-layer bytes, not
+//! buffer memory, and is off by default. A drop for want of room raises the queue's CoDel count, as
+//! in Linux.
 
 use rand::RngExt;
 use schemars::JsonSchema;
@@ -299,13 +304,16 @@ pub struct FqCodel {
     /// Perturbs the hash.
     seed: u64,
     n_flows: usize,
-    /// By number of a queue: its place in `flows`, or [`NONE`]. Built with the first packet: many a link never sees one.
+    /// By number of a queue: its place in `flows`, or [`NONE`]. Built with the first packet: many a
+    /// link never sees one.
     places: Vec<u32>,
-    /// Key of the packet that came last, and the place of its queue: packets of a flow come after each other.
+    /// Key of the packet that came last, and the place of its queue: packets of a flow come after
+    /// each other.
     latest: Option<(u64, u32)>,
     /// Those that have had a packet, which are few: so they lie together.
     flows: Vec<Flow>,
-    /// Bytes waiting in each queue; apart from `flows` so that the search for the fattest reads little memory.
+    /// Bytes waiting in each queue; apart from `flows` so that the search for the fattest reads
+    /// little memory.
     backlogs: Vec<u64>,
     new: List,
     old: List,
@@ -518,13 +526,14 @@ mod tests {
         for _ in 0..10 {
             rig.arrive(ms(0), packet(b, 1000, Ecn::NotEct));
         }
-        // b: 1514 - 1000 - 1000 = -486, off to the old queues with 1028; there a has -1486 + 1514 = 28 and goes first:
-        // a to -1472, so 42; b to -972, so 542; a to -1458, so 56; b to -458, so 1056; a to -1444; b again.
+        // b: 1514 - 1000 - 1000 = -486, off to the old queues with 1028; there a has -1486 + 1514 = 28 and
+        // goes first: a to -1472, so 42; b to -972, so 542; a to -1458, so 56; b to -458, so 1056;
+        // a to -1444; b again.
         assert_eq!(serve(&mut rig, ms(0), 10), [b, b, a, b, b, a, b, a, b, b]);
     }
 
-    /// Two flows of single packets, each refilled once it has been found empty: were they new queues every time, one of
-    /// them would always be ahead of the backlogged flow.
+    /// Two flows of single packets, each refilled once it has been found empty: were they new
+    /// queues every time, one of them would always be ahead of the backlogged flow.
     // [RFC8290-4.2-4]
     #[test]
     fn queues_that_empty_and_refill_do_not_starve_the_others() {
@@ -573,8 +582,9 @@ mod tests {
     // [RFC8290-4.1-3] [RFC8290-4.1-4] [RFC8290-5.2-1]
     #[test]
     fn the_fattest_flow_loses_from_its_head_when_there_is_no_room() {
-        // (drop_batch, bytes per packet of the fat flow, packets lost at the 101st arrival). Half of 95 x 1500 bytes are
-        // 48 packets. Bytes count, not packets: 6 x 1500 is more than 95 x 40, and half of it 3 packets.
+        // (drop_batch, bytes per packet of the fat flow, packets lost at the 101st arrival). Half of 95 x
+        // 1500 bytes are 48 packets. Bytes count, not packets: 6 x 1500 is more than 95 x 40, and
+        // half of it 3 packets.
         for (drop_batch, size, lost) in [(64, 1500, 5..53), (1, 1500, 5..6), (10, 1500, 5..15), (64, 40, 0..3)] {
             let config = FqCodelConfig { limit_packets: 100, drop_batch, ..FqCodelConfig::default() };
             let mut q = fq(config);
@@ -659,9 +669,9 @@ mod tests {
         assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
     }
 
-    /// Twenty flows, each with one packet in the queue at a time, which waits for those of the others: 20 ms. Linux's qdisc (6.12,
-    /// net/sched/sch_fq_codel.c) sees that more than a packet waits in all and drops. RFC 8289 and mac80211 see that the
-    /// queue is empty then.
+    /// Twenty flows, each with one packet in the queue at a time, which waits for those of the
+    /// others: 20 ms. Linux's qdisc (6.12, net/sched/sch_fq_codel.c) sees that more than a
+    /// packet waits in all and drops. RFC 8289 and mac80211 see that the queue is empty then.
     #[test]
     fn a_line_counts_the_bytes_of_all_queues_before_it_drops() {
         let dropped = |mut q: FqCodel| {

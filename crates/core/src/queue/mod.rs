@@ -37,7 +37,8 @@ pub enum DropReason {
     Collision,
     /// In the air, without acknowledgement: received with errors, or not at all.
     Errors,
-    /// In the air: the station it is for, or from, is not associated there, or left before it was through.
+    /// In the air: the station it is for, or from, is not associated there, or left before it was
+    /// through.
     Gone,
 }
 
@@ -80,8 +81,9 @@ impl Drops {
     pub(crate) fn is_empty(&self) -> bool {
         self.dropped.is_empty() && self.marked.is_empty()
     }
-    /// Signals congestion on `id` without losing it, if its sender understands that (RFC 3168 section 5): an ECT packet
-    /// gets CE and is recorded, one that already carries CE stays as it is. False: the packet is not ECN-capable, drop it.
+    /// Signals congestion on `id` without losing it, if its sender understands that (RFC 3168
+    /// section 5): an ECT packet gets CE and is recorded, one that already carries CE stays as
+    /// it is. False: the packet is not ECN-capable, drop it.
     pub fn try_mark(&mut self, id: PacketId, pool: &mut Pool) -> bool {
         let ecn = &mut pool[id].ecn;
         match *ecn {
@@ -101,7 +103,8 @@ impl Drops {
 pub struct QueueContext {
     /// Rate of the line it feeds.
     pub rate: DataRate,
-    /// Size of a typical packet in bytes: RED's idle-time average and PIE's and CoDel's last-packet rules.
+    /// Size of a typical packet in bytes: RED's idle-time average and PIE's and CoDel's last-packet
+    /// rules.
     pub mtu: u32,
     /// Random numbers of the discipline.
     pub stream: Stream,
@@ -147,8 +150,8 @@ fn host_hash(host: u32, seed: u64) -> u32 {
 
 /// A queue discipline. May drop any packet, may mark, may hand out nothing.
 ///
-/// The owner calls `enqueue` when a packet arrives, `dequeue` when the line is free, and `on_deadline` at [`Aqm::deadline`].
-/// Calling `dequeue` on an empty queue is harmless.
+/// The owner calls `enqueue` when a packet arrives, `dequeue` when the line is free, and
+/// `on_deadline` at [`Aqm::deadline`]. Calling `dequeue` on an empty queue is harmless.
 pub trait Aqm {
     /// A packet arrives.
     fn enqueue(&mut self, now: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops);
@@ -164,8 +167,9 @@ pub trait Aqm {
     }
     /// The deadline has come.
     fn on_deadline(&mut self, _now: Time) {}
-    /// For a time series: the probability, in `0..=1`, with which the discipline now drops or marks an arriving packet of
-    /// typical size. `None` for disciplines that do not work by probability.
+    /// For a time series: the probability, in `0..=1`, with which the discipline now drops or marks
+    /// an arriving packet of typical size. `None` for disciplines that do not work by
+    /// probability.
     fn drop_probability(&self) -> Option<f64> {
         None
     }

@@ -1,21 +1,24 @@
-//! PIE: drops arriving packets with a probability that a PI controller steers towards a queueing delay.
+//! PIE: drops arriving packets with a probability that a PI controller steers towards a queueing
+//! delay.
 //!
-//! Source: RFC 8033. Defaults are those of the basic algorithm (section 4 and appendix A); the optional elements of
-//! section 5 are parameters.
+//! Source: RFC 8033. Defaults are those of the basic algorithm (section 4 and appendix A); the
+//! optional elements of section 5 are parameters.
 //!
-//! Every `t_update` the probability moves by `alpha (delay - target) + beta (delay - delay before)`. The step is
-//! scaled down while the probability is small. Bursts of up to `max_burst` after a quiet time pass untouched.
+//! Every `t_update` the probability moves by `alpha (delay - target) + beta (delay - delay
+//! before)`. The step is scaled down while the probability is small. Bursts of up to `max_burst`
+//! after a quiet time pass untouched.
 //!
-//! Siblings: PIE controls delay, as CoDel does, and not length as RED. It drops at random and at the tail, as RED
-//! does, before the packet costs anything.
+//! Siblings: PIE controls delay, as CoDel does, and not length as RED. It drops at random and at
+//! the tail, as RED does, before the packet costs anything.
 //!
-//! Valid: where `t_update` is well below the flows' round-trip times. `alpha` and `beta` belong to 15 ms and must
-//! change with it (section 4.2).
+//! Valid: where `t_update` is well below the flows' round-trip times. `alpha` and `beta` belong to
+//! 15 ms and must change with it (section 4.2).
 //!
-//! Deviations: none from the RFC; these are its open choices. Timestamps measure the delay unless `delay =
-//! "departure_rate"`; an empty queue has none. ECN marking is on. Updates happen at multiples of `t_update` since the
-//! start of the run. They rest while the queue is empty and nothing is left to decay, which changes no outcome. The
-//! limit's default is Linux's. Linux's extra 2 % at delays over 250 ms is not in the RFC and not here.
+//! Deviations: none from the RFC; these are its open choices. Timestamps measure the delay unless
+//! `delay = "departure_rate"`; an empty queue has none. ECN marking is on. Updates happen at
+//! multiples of `t_update` since the start of the run. They rest while the queue is empty and
+//! nothing is left to decay, which changes no outcome. The limit's default is Linux's. Linux's
+//! extra 2 % at delays over 250 ms is not in the RFC and not here.
 
 use rand::RngExt;
 use schemars::JsonSchema;
@@ -69,7 +72,8 @@ pub struct PieConfig {
     pub derandomize: bool,
     /// From a probability of 0.1 on, add no more than 0.02 at a time (RFC 8033 section 5.5).
     pub cap_drop_adjustment: bool,
-    /// Do nothing until the queue is a third of its limit, and again after it has been empty (RFC 8033 section 5.3).
+    /// Do nothing until the queue is a third of its limit, and again after it has been empty (RFC
+    /// 8033 section 5.3).
     pub on_off: bool,
 }
 
@@ -133,7 +137,8 @@ impl PieConfig {
 }
 checked!(PieConfig);
 
-/// Departure rate estimation (RFC 8033 section 5.2): how long `THRESHOLD` bytes take to leave, while that many wait.
+/// Departure rate estimation (RFC 8033 section 5.2): how long `THRESHOLD` bytes take to leave,
+/// while that many wait.
 #[derive(Debug, Clone, Default)]
 struct Departures {
     /// When the running measurement began and the bytes that left since.
@@ -192,7 +197,8 @@ pub struct Pie {
     departures: Departures,
 }
 
-/// The factor by which a step of the drop probability is scaled down while the probability is small (RFC 8033 section 4.2).
+/// The factor by which a step of the drop probability is scaled down while the probability is small
+/// (RFC 8033 section 4.2).
 // [RFC8033-4.2-2]
 fn auto_tune(drop_prob: f64) -> f64 {
     match drop_prob {
@@ -369,7 +375,8 @@ mod tests {
         config.build(&context(3))
     }
 
-    /// With `n` packets of 1500 bytes waiting, a delay as given, no burst allowance left and this probability.
+    /// With `n` packets of 1500 bytes waiting, a delay as given, no burst allowance left and this
+    /// probability.
     fn congested(config: PieConfig, n: usize, delay: Span, drop_prob: f64) -> Pie {
         let mut q = pie(config);
         let mut rig = Rig::new(&mut q);
@@ -480,8 +487,8 @@ mod tests {
             }
             first_drop = first_drop.or(rig.dropped.first().map(|d| d.2));
         }
-        // The delay passes half the target 12 ms later, so the allowance is full before the update at 315 ms; ten updates,
-        // the last at 450 ms, use it up.
+        // The delay passes half the target 12 ms later, so the allowance is full before the update at 315
+        // ms; ten updates, the last at 450 ms, use it up.
         assert_eq!(first_drop, Some(ms(450)));
     }
 
@@ -564,7 +571,8 @@ mod tests {
         for _ in 0..60 {
             rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
         }
-        // Measurement starts with the first departure and ends with the eleventh after it, 16 500 >= 16 384 bytes.
+        // Measurement starts with the first departure and ends with the eleventh after it, 16 500 >= 16 384
+        // bytes.
         for t in 1..12 {
             rig.leave(ms(t));
             assert_eq!(rig.q.qdelay(), Span::ZERO);
@@ -619,7 +627,8 @@ mod tests {
         assert!(!rig.q.active && rig.q.deadline().is_never());
     }
 
-    /// Under a load of twice the line's rate that does not respond, half is dropped and the delay settles at target.
+    /// Under a load of twice the line's rate that does not respond, half is dropped and the delay
+    /// settles at target.
     // [RFC8033-4.1-1] [RFC8033-4.3-1]
     #[test]
     fn it_settles_at_the_target_delay() {

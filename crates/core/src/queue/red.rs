@@ -1,24 +1,28 @@
-//! RED: drops or marks arriving packets with a probability that rises with the average queue length.
+//! RED: drops or marks arriving packets with a probability that rises with the average queue
+//! length.
 //!
-//! Source: Floyd and Jacobson, "Random Early Detection gateways for congestion avoidance", IEEE/ACM Transactions on
-//! Networking 1(4), 1993. Defaults are Floyd's recommendations ("RED: discussions of setting parameters", 1997;
-//! "Recommendation on using the gentle variant of RED", 2000): `min_th` 5, `max_th` three times that, `max_p` 0.1,
-//! `w_q` 0.002, `gentle`, and ns-2's waiting between signals. `target_delay` and `adaptive` follow Floyd, Gummadi and
-//! Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's active queue management", 2001.
+//! Source: Floyd and Jacobson, "Random Early Detection gateways for congestion avoidance", IEEE/ACM
+//! Transactions on Networking 1(4), 1993. Defaults are Floyd's recommendations ("RED: discussions
+//! of setting parameters", 1997; "Recommendation on using the gentle variant of RED", 2000):
+//! `min_th` 5, `max_th` three times that, `max_p` 0.1, `w_q` 0.002, `gentle`, and ns-2's waiting
+//! between signals. `target_delay` and `adaptive` follow Floyd, Gummadi and Shenker, "Adaptive RED:
+//! an algorithm for increasing the robustness of RED's active queue management", 2001.
 //!
-//! The average is exponentially weighted and decays over idle times as if small packets had come. Below `min_th` every
-//! packet passes. Between the two thresholds the probability rises to `max_p`. Signals are spaced out by counting the
-//! packets since the last one. `target_delay` sets thresholds and weight from the line rate; `adaptive` moves `max_p`.
-//! ns-2 sets both itself unless told otherwise.
+//! The average is exponentially weighted and decays over idle times as if small packets had come.
+//! Below `min_th` every packet passes. Between the two thresholds the probability rises to `max_p`.
+//! Signals are spaced out by counting the packets since the last one. `target_delay` sets
+//! thresholds and weight from the line rate; `adaptive` moves `max_p`. ns-2 sets both itself unless
+//! told otherwise.
 //!
-//! Siblings: CoDel and PIE control delay. RED controls length, so its thresholds have to fit the line.
+//! Siblings: CoDel and PIE control delay. RED controls length, so its thresholds have to fit the
+//! line.
 //!
 //! Valid: on a line whose rate is known and hardly varies.
 //!
-//! Deviations: as in ns-2, a queue of at most one packet gets no signal. An idle time counts as whole packets of
-//! `mean_packet` at the line's rate. `max_p` adapts on the first arrival after each half second, as in ns-2, not by a
-//! timer. In `bytes` mode the spacing counts bytes too, as in ns-2. Above the upper threshold ECT packets are dropped
-//! as well, as in ns-2.
+//! Deviations: as in ns-2, a queue of at most one packet gets no signal. An idle time counts as
+//! whole packets of `mean_packet` at the line's rate. `max_p` adapts on the first arrival after
+//! each half second, as in ns-2, not by a timer. In `bytes` mode the spacing counts bytes too, as
+//! in ns-2. Above the upper threshold ECT packets are dropped as well, as in ns-2.
 
 use rand::RngExt;
 use schemars::JsonSchema;
@@ -31,7 +35,8 @@ use crate::policy::checked;
 use crate::rng::Rng;
 use crate::units::{Bytes, DataRate, Probability, Span, Time};
 
-/// Both limits bind when both are given; with neither, ns-2's 50 packets or four times `max_th`, whichever is more.
+/// Both limits bind when both are given; with neither, ns-2's 50 packets or four times `max_th`,
+/// whichever is more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "RedConfig")]
@@ -41,16 +46,20 @@ pub struct RedConfig {
     pub limit_packets: Option<u32>,
     /// Most bytes waiting.
     pub limit_bytes: Option<Bytes>,
-    /// Average length below which every packet passes; packets, in `bytes` mode of `mean_packet` bytes each. Above zero.
-    /// When left out: a third of `max_th` if that is given, else by `target_delay`, else 5.
+    /// Average length below which every packet passes; packets, in `bytes` mode of `mean_packet`
+    /// bytes each. Above zero. When left out: a third of `max_th` if that is given, else by
+    /// `target_delay`, else 5.
     pub min_th: Option<f64>,
-    /// Average length at which the probability is `max_p`; packets. Above `min_th`. When left out: three times `min_th`.
+    /// Average length at which the probability is `max_p`; packets. Above `min_th`. When left out:
+    /// three times `min_th`.
     pub max_th: Option<f64>,
-    /// Weight of the present length in the average. Above zero. When left out: by `target_delay`, else 0.002.
+    /// Weight of the present length in the average. Above zero. When left out: by `target_delay`,
+    /// else 0.002.
     pub w_q: Option<Probability>,
     /// Probability at `max_th`, and the start of `adaptive`. Above zero.
     pub max_p: Probability,
-    /// Above `max_th` let the probability rise to 1 at twice `max_th`, instead of dropping every packet.
+    /// Above `max_th` let the probability rise to 1 at twice `max_th`, instead of dropping every
+    /// packet.
     pub gentle: bool,
     /// Let at least `1/p` packets pass between two signals, instead of at least none.
     pub wait: bool,
@@ -60,8 +69,9 @@ pub struct RedConfig {
     pub mean_packet: Option<Bytes>,
     /// Move `max_p` between 0.01 and 0.5 so that the average stays midway between the thresholds.
     pub adaptive: bool,
-    /// Average delay from which thresholds and weight follow if they are not given. `min_th` is half the packets of that
-    /// delay at the line's rate, at least 5. `w_q` has a time constant of one second. Above zero.
+    /// Average delay from which thresholds and weight follow if they are not given. `min_th` is
+    /// half the packets of that delay at the line's rate, at least 5. `w_q` has a time constant
+    /// of one second. Above zero.
     pub target_delay: Option<Span>,
     /// Mark ECT packets instead of dropping them early.
     pub ecn: bool,
@@ -161,7 +171,8 @@ const ADAPT_EVERY: Span = Span::from_ms(500);
 const MAX_P_RANGE: (f64, f64) = (0.01, 0.5);
 const MAX_P_DECREASE: f64 = 0.9;
 
-/// `1 - exp(-x)` for `0 <= x`; from 1 on its value at 1. By its series, so that every machine gets the same bits.
+/// `1 - exp(-x)` for `0 <= x`; from 1 on its value at 1. By its series, so that every machine gets
+/// the same bits.
 fn one_minus_exp_minus(x: f64) -> f64 {
     let x = x.clamp(0.0, 1.0);
     let (mut sum, mut term) = (0.0, -1.0);
@@ -205,7 +216,8 @@ pub struct Red {
     average: f64,
     /// When the queue became empty.
     idle_since: Option<Time>,
-    /// Bytes and packets that have passed since the last signal; `None` while the average is below `min_th`.
+    /// Bytes and packets that have passed since the last signal; `None` while the average is below
+    /// `min_th`.
     since_signal: Option<Passed>,
 }
 
@@ -237,7 +249,8 @@ impl Red {
         }
     }
 
-    /// Adaptive RED: additive increase, multiplicative decrease of `max_p`; the target is the middle fifth.
+    /// Adaptive RED: additive increase, multiplicative decrease of `max_p`; the target is the
+    /// middle fifth.
     fn adapt(&mut self, now: Time) {
         self.next_adaptation = now + ADAPT_EVERY;
         let part = 0.4 * (self.max_th - self.min_th);
@@ -272,7 +285,8 @@ impl Red {
             self.since_signal = Some(Passed::default());
             return Verdict::Drop;
         }
-        // The paper's count, which starts from -1 when the average comes from below and else includes this packet.
+        // The paper's count, which starts from -1 when the average comes from below and else includes this
+        // packet.
         let passed = match self.since_signal {
             None => Passed::default(),
             Some(p) => Passed { packets: p.packets + 1, bytes: p.bytes + u64::from(size) },
@@ -291,7 +305,8 @@ impl Red {
     }
 }
 
-/// `p_a` in the paper: makes the gaps between signals uniform, on `1..1/p` or, waiting, on `1/p..2/p`.
+/// `p_a` in the paper: makes the gaps between signals uniform, on `1..1/p` or, waiting, on
+/// `1/p..2/p`.
 fn spaced(p: f64, count: f64, wait: bool) -> f64 {
     let done = count * p;
     let p = match wait {
@@ -381,8 +396,8 @@ mod tests {
         (a - b).abs() <= 1e-12 * b.abs()
     }
 
-    /// Floyd and Jacobson 1993, section 6: with w_q = 0.001, while the queue grows from 0 to 100 packets, one by one, the
-    /// average rises to 4.88 packets.
+    /// Floyd and Jacobson 1993, section 6: with w_q = 0.001, while the queue grows from 0 to 100
+    /// packets, one by one, the average rises to 4.88 packets.
     #[test]
     fn the_average_follows_the_papers_example() {
         let mut q = red(passive(0.001));
@@ -500,7 +515,8 @@ mod tests {
         }
     }
 
-    /// (average, gentle, packet's field) → of 1000 arrivals to 10 packets: some marked, some dropped early.
+    /// (average, gentle, packet's field) → of 1000 arrivals to 10 packets: some marked, some
+    /// dropped early.
     #[test]
     fn what_becomes_of_arrivals() {
         let cases = [

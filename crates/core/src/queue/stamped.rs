@@ -1,4 +1,5 @@
-//! A FIFO that remembers when each packet came: the backing store of disciplines that act on sojourn time.
+//! A FIFO that remembers when each packet came: the backing store of disciplines that act on
+//! sojourn time.
 
 use std::collections::VecDeque;
 

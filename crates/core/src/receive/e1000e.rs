@@ -1,8 +1,8 @@
 //! e1000e: the device waits between interrupts, longer the more arrives, and the host merges the
 //! segments of one interrupt.
 //!
-//! Source: `e1000_update_itr` and `e1000_set_itr`, drivers/net/ethernet/intel/e1000e/netdev.c of Linux 6.12, in the driver's default
-//! (InterruptThrottleRate = 3, "conservative").
+//! Source: `e1000_update_itr` and `e1000_set_itr`, drivers/net/ethernet/intel/e1000e/netdev.c of
+//! Linux 6.12, in the driver's default (InterruptThrottleRate = 3, "conservative").
 //!
 //! Siblings: `igb` waits by the size of frames. `napi` has an interrupt for each packet, or a fixed
 //! time between them. With `off` no segments are merged.
@@ -95,7 +95,8 @@ impl Side {
         self.bytes = self.bytes.saturating_add(bytes + ETHERNET_HEADER);
     }
 
-    /// `e1000_update_itr` without its third class, which the conservative mode turns into this second one.
+    /// `e1000_update_itr` without its third class, which the conservative mode turns into this
+    /// second one.
     fn update(&mut self) -> Class {
         if let (bytes, Some(per_packet)) = (self.bytes, self.bytes.checked_div(self.packets)) {
             self.class = match self.class {

@@ -1,5 +1,5 @@
-//! Merging segments of one flow on their way up (`tcp_gro_receive` and `dev_gro_receive`, net/ipv4/tcp_offload.c and
-//! net/core/gro.c of Linux 6.12).
+//! Merging segments of one flow on their way up (`tcp_gro_receive` and `dev_gro_receive`,
+//! net/ipv4/tcp_offload.c and net/core/gro.c of Linux 6.12).
 //!
 //! A segment joins the one held of its flow if it is the next in order, no longer than the first,
 //! and alike in ECN bits, flags, acknowledgement number and options, timestamps among them. Any

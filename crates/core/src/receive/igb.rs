@@ -1,8 +1,8 @@
 //! igb: the device waits between interrupts, longer for large frames, and the host merges the
 //! segments of one interrupt.
 //!
-//! Source: `igb_update_ring_itr`, drivers/net/ethernet/intel/igb/igb_main.c of Linux 6.12, with several queues and in the driver's default
-//! (IGB_DEFAULT_ITR = 3, "conservative").
+//! Source: `igb_update_ring_itr`, drivers/net/ethernet/intel/igb/igb_main.c of Linux 6.12, with
+//! several queues and in the driver's default (IGB_DEFAULT_ITR = 3, "conservative").
 //!
 //! Siblings: `e1000e` goes by how much arrives. `napi` has an interrupt for each packet, or a fixed
 //! time between them. With `off` no segments are merged.

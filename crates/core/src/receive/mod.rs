@@ -1,4 +1,5 @@
-//! The way up in a receiving host: interface, interrupt, poll, and the merging of segments (receive offload, GRO).
+//! The way up in a receiving host: interface, interrupt, poll, and the merging of segments (receive
+//! offload, GRO).
 //!
 //! A packet that arrives waits in the interface's ring until the host polls. The policy decides on
 //! the time of the poll: each file is one variant that drivers have. A poll takes the packets in
@@ -17,7 +18,8 @@ use crate::packet::Packet;
 use crate::policy::policies;
 use crate::units::Time;
 
-/// Packets that one poll takes at most (NAPI_POLL_WEIGHT). The next follows at once, but nothing stays merged between them.
+/// Packets that one poll takes at most (NAPI_POLL_WEIGHT). The next follows at once, but nothing
+/// stays merged between them.
 const BUDGET: usize = 64;
 
 /// The policy by which a host polls its interface and holds segments between polls.
@@ -157,7 +159,8 @@ impl Interface {
         std::hint::black_box((self.state.ring.len(), self.state.gro.is_empty(), self.state.poll_at));
     }
 
-    /// Segments and packets on their way up, in the ring or held for others to join, and their bytes at the IP layer.
+    /// Segments and packets on their way up, in the ring or held for others to join, and their
+    /// bytes at the IP layer.
     pub fn waiting(&self) -> (u64, u64) {
         let ring = self.state.ring.iter().map(|p| (1, u64::from(p.size)));
         let held = self.state.gro.held().map(|merged| (u64::from(merged.segments), merged.bytes()));
@@ -189,7 +192,8 @@ impl Interface {
         self.state.ring.len() == 1 && self.state.gro.is_empty() && !self.state.masked
     }
 
-    /// Takes out the packet where there is [one](Self::has_one), for a poll by [`Self::goes_up_alone`].
+    /// Takes out the packet where there is [one](Self::has_one), for a poll by
+    /// [`Self::goes_up_alone`].
     #[inline]
     pub fn take_one(&mut self, rings: &mut Rings) -> Option<Packet> {
         let mut ring = std::mem::take(&mut self.state.ring);
@@ -198,7 +202,8 @@ impl Interface {
         packet
     }
 
-    /// A poll finds one packet and nothing held: it goes up as it is, unless it is held for others to join.
+    /// A poll finds one packet and nothing held: it goes up as it is, unless it is held for others
+    /// to join.
     #[inline]
     pub fn goes_up_alone(&mut self, now: Time, packet: &Packet) -> bool {
         with_policy!(&mut self.policy, p => self.state.goes_up_alone(p, now, packet))

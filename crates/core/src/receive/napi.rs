@@ -1,9 +1,10 @@
 //! NAPI: the host polls its device after an interrupt, and merges the segments of one poll.
 //!
-//! Source: `napi_complete_done`, `__napi_poll` and `napi_gro_flush`, net/core/dev.c and gro.c of Linux 6.12. For Wi-Fi: drivers that hand up
-//! with `ieee80211_rx_napi` (iwlwifi since 4.6 or so, ath10k, ath11k, ath12k, mt76, rtw88, rtw89), which ends in
-//! `napi_gro_receive` (net/mac80211/rx.c). For wires: r8169 has `gro_flush_timeout = "20us"` and `napi_defer_hard_irqs = 1`
-//! (`netdev_sw_irq_coalesce_default_on`, since 6.1).
+//! Source: `napi_complete_done`, `__napi_poll` and `napi_gro_flush`, net/core/dev.c and gro.c of
+//! Linux 6.12. For Wi-Fi: drivers that hand up with `ieee80211_rx_napi` (iwlwifi since 4.6 or so,
+//! ath10k, ath11k, ath12k, mt76, rtw88, rtw89), which ends in `napi_gro_receive`
+//! (net/mac80211/rx.c). For wires: r8169 has `gro_flush_timeout = "20us"` and `napi_defer_hard_irqs
+//! = 1` (`netdev_sw_irq_coalesce_default_on`, since 6.1).
 //!
 //! Siblings: `e1000e` and `igb` have their device wait between interrupts, by the traffic. With
 //! `off` no segments are merged.
@@ -16,8 +17,8 @@
 //!
 //! Valid: for stations, and for cards with a driver that does not delay interrupts.
 //!
-//! Deviations: a poll takes no time, so a slow processor merges more. The interrupt of iwlwifi may wait a little for others in the
-//! device (INT_COALESCING), which no document explains.
+//! Deviations: a poll takes no time, so a slow processor merges more. The interrupt of iwlwifi may
+//! wait a little for others in the device (INT_COALESCING), which no document explains.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,8 @@ pub struct NapiConfig {
     /// Longest time until the next poll, for which merged packets wait. "0s": they go up with each
     /// poll.
     pub gro_flush_timeout: Span,
-    /// Polls in a row that find nothing before the device may interrupt again. Until then each comes `gro_flush_timeout` after the one before.
+    /// Polls in a row that find nothing before the device may interrupt again. Until then each
+    /// comes `gro_flush_timeout` after the one before.
     #[schemars(range(max = 1000))]
     pub napi_defer_hard_irqs: u32,
     /// Tick of the kernel's clock: nothing waits in a poll of a later tick (1 / HZ).

@@ -1,8 +1,9 @@
 //! Off: each packet goes up to TCP by itself, the moment it arrives.
 //!
-//! Source: drivers that hand up packet by packet: `ieee80211_rx` and `netif_rx` without NAPI (ath9k, ath5k, brcmfmac and bcm4329 among
-//! others; drivers/net/wireless of Linux 6.12). Windows coalesces segments in cards that can (RSC), and those of clients
-//! mostly cannot. OS X has it for cards of 10 Gbit/s. FreeBSD has it since 7.0.
+//! Source: drivers that hand up packet by packet: `ieee80211_rx` and `netif_rx` without NAPI
+//! (ath9k, ath5k, brcmfmac and bcm4329 among others; drivers/net/wireless of Linux 6.12). Windows
+//! coalesces segments in cards that can (RSC), and those of clients mostly cannot. OS X has it for
+//! cards of 10 Gbit/s. FreeBSD has it since 7.0.
 //!
 //! Siblings: the others merge the segments of one poll, and so a receiver sends fewer ACKs.
 //!

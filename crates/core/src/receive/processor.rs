@@ -1,4 +1,5 @@
-//! The processor of a host, where it is slow enough to matter: one server for all packets that the host sends or receives.
+//! The processor of a host, where it is slow enough to matter: one server for all packets that the
+//! host sends or receives.
 //!
 //! Each packet takes the same time, whatever its size, in the order in which packets come to it
 //! from either side. Packets that it has no time for yet wait, without a limit. So TCP hears of an

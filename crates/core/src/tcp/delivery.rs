@@ -1,4 +1,5 @@
-//! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation): how fast segments arrive over one flight.
+//! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation): how fast segments arrive
+//! over one flight.
 
 use super::cc::RateSample;
 use crate::convert::{low32, saturate32};
@@ -87,8 +88,9 @@ impl NewestReported {
         }
     }
 
-    /// Call after [`Delivery::on_delivered`]. None when nothing was delivered or the interval is shorter than any round
-    /// trip, which happens when a retransmission is confused with its original.
+    /// Call after [`Delivery::on_delivered`]. None when nothing was delivered or the interval is
+    /// shorter than any round trip, which happens when a retransmission is confused with its
+    /// original.
     pub(super) fn sample(&self, now: Time, delivery: &Delivery, min_rtt: Span) -> Option<RateSample> {
         let (sent_at, stamp) = self.newest?;
         let prior = self.total_before - u64::from(low32(self.total_before).wrapping_sub(stamp.delivered));

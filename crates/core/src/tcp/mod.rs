@@ -1,9 +1,10 @@
 //! TCP: senders and receivers as real stacks behave.
 //!
-//! A connection carries data one way: a [`Sender`] opens it, sends and closes; a [`Receiver`] answers. Both are driven by
-//! three calls: `on_packet` when a packet of theirs arrives, `on_deadline` once `deadline()` is reached (calling it early
-//! is harmless), and the application's `write`, `close` or `set_read_rate`. After any of them look at `deadline()` again
-//! and take what is in [`Outputs`].
+//! A connection carries data one way: a [`Sender`] opens it, sends and closes; a [`Receiver`]
+//! answers. Both are driven by three calls: `on_packet` when a packet of theirs arrives,
+//! `on_deadline` once `deadline()` is reached (calling it early is harmless), and the application's
+//! `write`, `close` or `set_read_rate`. After any of them look at `deadline()` again and take what
+//! is in [`Outputs`].
 //!
 //! Before working here read RFC 9293, 5681, 6582, 6675, 6298, 6937 and 8985.
 
@@ -44,7 +45,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Adds a packet that is put together where it stays: a copy of what has just been written in parts would wait for it.
+    /// Adds a packet that is put together where it stays: a copy of what has just been written in
+    /// parts would wait for it.
     #[inline]
     fn begin(&mut self, packet: Packet) -> &mut Packet {
         self.packets.push(packet);
@@ -127,7 +129,8 @@ impl From<Cause> for Cow<'static, str> {
     }
 }
 
-/// The timestamp clock (RFC 7323 section 4.1); zero when timestamps are off, never zero when they are on.
+/// The timestamp clock (RFC 7323 section 4.1); zero when timestamps are off, never zero when they
+/// are on.
 fn timestamp(now: Time, config: &TcpConfig) -> u32 {
     if config.timestamps { timestamp_at(now, config.timestamp_tick) } else { 0 }
 }

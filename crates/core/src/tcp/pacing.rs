@@ -55,8 +55,8 @@ impl Pacer {
         self.next_at = Time::ZERO;
     }
 
-    /// A segment of `bytes` on the wire left at `path.now`. A control that has a rate of its own sets the gap; else it follows
-    /// from `config` and the round-trip time.
+    /// A segment of `bytes` on the wire left at `path.now`. A control that has a rate of its own
+    /// sets the gap; else it follows from `config` and the round-trip time.
     pub(super) fn on_send(
         &mut self,
         bytes: u32,
@@ -108,8 +108,9 @@ fn linux_rate(w: &Window, path: &Path, config: &TcpConfig) -> (u64, u64) {
     (u64::from(percent.max(1)), u64::from(w.cwnd.max(path.in_flight).max(1)))
 }
 
-/// Payload bytes that pass in `span` at the rate at which Linux would pace, whether anything is paced or not (its
-/// `sk_pacing_rate`): that of the control if it has one, else by window and round-trip time. No bound before the first round trip.
+/// Payload bytes that pass in `span` at the rate at which Linux would pace, whether anything is
+/// paced or not (its `sk_pacing_rate`): that of the control if it has one, else by window and
+/// round-trip time. No bound before the first round trip.
 pub(super) fn bytes_at_pacing_rate(
     span: Span,
     w: &Window,

@@ -1,8 +1,9 @@
 //! Options of a TCP end, and the named **host profiles** that set them: era and operating system as
 //! data.
 //!
-//! A profile is a file `profiles/<name>.toml`; a scenario names one and may override any of its options. State machines see
-//! only the resolved [`TcpConfig`]: there is no branch on an operating system anywhere.
+//! A profile is a file `profiles/<name>.toml`; a scenario names one and may override any of its
+//! options. State machines see only the resolved [`TcpConfig`]: there is no branch on an operating
+//! system anywhere.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -33,9 +34,11 @@ pub enum Recovery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pacing {
-    /// As acknowledgements allow. A congestion control with a rate of its own (BBR) is paced all the same.
+    /// As acknowledgements allow. A congestion control with a rate of its own (BBR) is paced all
+    /// the same.
     Off,
-    /// After a segment the next is sent no sooner than srtt / cwnd later (the study `pacing-buffers`, section 2).
+    /// After a segment the next is sent no sooner than srtt / cwnd later (the study
+    /// `pacing-buffers`, section 2).
     RttOverCwnd,
     /// At `pacing_slow_start_percent` or `pacing_percent` of cwnd / srtt (Linux since 3.12).
     Linux,
@@ -47,14 +50,15 @@ pub enum Pacing {
 pub enum PacingRtt {
     /// The smoothed round-trip time, measured exactly.
     Exact,
-    /// The smoothed round-trip time behind the timeout, in eighths of `rtt_tick`. It is up to 7/8 tick too long, as in
-    /// stacks with integer estimators (BSD, ns-2). Then less than a window is in the network.
+    /// The smoothed round-trip time behind the timeout, in eighths of `rtt_tick`. It is up to 7/8
+    /// tick too long, as in stacks with integer estimators (BSD, ns-2). Then less than a window
+    /// is in the network.
     Ticks,
 }
 
-/// TCP small queues: how much of a connection may wait in its own host below TCP, in the queue discipline and the
-/// device. It works where the device reports when packets have left it. A wired line of the simulator takes them at
-/// once, and nothing is held back.
+/// TCP small queues: how much of a connection may wait in its own host below TCP, in the queue
+/// discipline and the device. It works where the device reports when packets have left it. A wired
+/// line of the simulator takes them at once, and nothing is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tsq {
@@ -62,12 +66,13 @@ pub enum Tsq {
     Off,
     /// Less than `tsq_limit` before each chunk (Linux 3.6 to 3.11).
     Fixed,
-    /// At most `tsq_limit`, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate where that is more (Linux 3.13 to
-    /// 3.18).
+    /// At most `tsq_limit`, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate
+    /// where that is more (Linux 3.13 to 3.18).
     AtLeast,
-    /// At most twice the data sent at once (`segments_at_once`), or the data of a second / 2^`tsq_pacing_shift` at the pacing rate
-    /// if that is more. It is never above `tsq_limit` unless segments are paced, and doubled for retransmissions (Linux since
-    /// 3.19, as of 6.12).
+    /// At most twice the data sent at once (`segments_at_once`), or the data of a second /
+    /// 2^`tsq_pacing_shift` at the pacing rate if that is more. It is never above `tsq_limit`
+    /// unless segments are paced, and doubled for retransmissions (Linux since 3.19, as of
+    /// 6.12).
     AtMost,
 }
 
@@ -78,9 +83,10 @@ pub enum Tsq {
 pub enum SegmentsAtOnce {
     /// One.
     Single,
-    /// The data of a second / 2^`tsq_pacing_shift` at the pacing rate, at least two segments and at most 64 KB. It is more if the
-    /// round trip is below a few milliseconds (`tcp_tso_autosize` of Linux, as of 5.18). Less waits for up to a millisecond
-    /// for further ACKs (`tcp_tso_should_defer`). It is paced as one, and its last segment carries PSH.
+    /// The data of a second / 2^`tsq_pacing_shift` at the pacing rate, at least two segments and at
+    /// most 64 KB. It is more if the round trip is below a few milliseconds (`tcp_tso_autosize`
+    /// of Linux, as of 5.18). Less waits for up to a millisecond for further ACKs
+    /// (`tcp_tso_should_defer`). It is paced as one, and its last segment carries PSH.
     Linux,
 }
 
@@ -90,7 +96,8 @@ pub enum SegmentsAtOnce {
 pub enum LocalDrops {
     /// Nothing: it is lost as anywhere else.
     Lost,
-    /// It hears of it. The segment stays unsent, and the window shrinks as after an ECN echo (Linux).
+    /// It hears of it. The segment stays unsent, and the window shrinks as after an ECN echo
+    /// (Linux).
     Unsent,
 }
 
@@ -98,13 +105,16 @@ pub enum LocalDrops {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EcnEcho {
-    /// From the first mark until the sender says that it has reduced its window: once per window (RFC 3168 section 6.1.3).
+    /// From the first mark until the sender says that it has reduced its window: once per window
+    /// (RFC 3168 section 6.1.3).
     Latched,
-    /// As it is, packet by packet, so that the sender can count marks. Where it changes, packets before it are acknowledged at once. So
-    /// is the packet that changed it (RFC 8257 section 3.2; Linux since 4.18).
+    /// As it is, packet by packet, so that the sender can count marks. Where it changes, packets
+    /// before it are acknowledged at once. So is the packet that changed it (RFC 8257 section
+    /// 3.2; Linux since 4.18).
     Each,
-    /// Accurate ECN (RFC 9768; Linux since 6.19): every ACK has a count of the packets that came marked. From the first mark on it has
-    /// the option with the count of bytes, too. Where one end does not know it, both fall back to `latched`.
+    /// Accurate ECN (RFC 9768; Linux since 6.19): every ACK has a count of the packets that came
+    /// marked. From the first mark on it has the option with the count of bytes, too. Where one
+    /// end does not know it, both fall back to `latched`.
     Accurate,
 }
 
@@ -114,7 +124,8 @@ pub enum EcnEcho {
 pub enum TimerPhase {
     #[allow(missing_docs)] // its only value says it
     Random(RandomPhase),
-    /// All hosts alike: the first tick that long after the start of the run, counted modulo the tick.
+    /// All hosts alike: the first tick that long after the start of the run, counted modulo the
+    /// tick.
     At(Span),
 }
 
@@ -126,17 +137,18 @@ pub enum RandomPhase {
     Random,
 }
 
-/// How a sender finds out that a retransmission timeout was spurious, from which data the ACKs after it cover.
+/// How a sender finds out that a retransmission timeout was spurious, from which data the ACKs
+/// after it cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Frto {
     /// Spurious timeouts are not detected.
     Off,
-    /// RFC 5682 (Linux since 3.10): the timeout is answered at once. It is taken back once data that was sent only once
-    /// proves to have arrived.
+    /// RFC 5682 (Linux since 3.10): the timeout is answered at once. It is taken back once data
+    /// that was sent only once proves to have arrived.
     Rfc5682,
-    /// RFC 4138 (Linux 2.6.24 to 3.9): the window stays as it is until two ACKs have told. A timeout that they confirm
-    /// is answered with two or three segments.
+    /// RFC 4138 (Linux 2.6.24 to 3.9): the window stays as it is until two ACKs have told. A
+    /// timeout that they confirm is answered with two or three segments.
     Rfc4138,
 }
 
@@ -146,8 +158,8 @@ pub enum Frto {
 pub enum FrtoResponse {
     /// All of it, and ssthresh as before (Linux since 3.10; `tcp_frto_response` = 2 before).
     Undo,
-    /// It shrinks to the reduced ssthresh over a round trip, as after a congestion signal (`tcp_frto_response` = 0, the default of Linux
-    /// 2.6.24 to 3.9).
+    /// It shrinks to the reduced ssthresh over a round trip, as after a congestion signal
+    /// (`tcp_frto_response` = 0, the default of Linux 2.6.24 to 3.9).
     RateHalving,
     /// The reduced ssthresh at once (`tcp_frto_response` = 1).
     Conservative,
@@ -159,10 +171,10 @@ pub enum FrtoResponse {
 pub enum RttvarRule {
     /// By a quarter of each error (RFC 6298).
     Rfc6298,
-    /// It rises at once to the smoothed deviation. Once per round trip it falls by a quarter of the way to the largest
-    /// deviation of that round trip. So many samples per round trip do not wear it down. A round trip shorter than
-    /// the mean hardly raises it (Sarolahti and Kuznetsov, "Congestion Control in Linux TCP", USENIX 2002, section
-    /// 3.3).
+    /// It rises at once to the smoothed deviation. Once per round trip it falls by a quarter of the
+    /// way to the largest deviation of that round trip. So many samples per round trip do not
+    /// wear it down. A round trip shorter than the mean hardly raises it (Sarolahti and
+    /// Kuznetsov, "Congestion Control in Linux TCP", USENIX 2002, section 3.3).
     Linux,
 }
 
@@ -480,8 +492,8 @@ struct Roams {
     station_queue: StationQueue,
 }
 
-/// A profile's file: TCP options, the profile `base` that holds where it says nothing, and the tables `wifi`, `receive` and
-/// `roaming`.
+/// A profile's file: TCP options, the profile `base` that holds where it says nothing, and the
+/// tables `wifi`, `receive` and `roaming`.
 struct ProfileFile {
     base: Option<String>,
     wifi: Option<toml::Table>,
@@ -515,15 +527,16 @@ pub fn profile(name: &str) -> Option<TcpOptions> {
     }
 }
 
-/// How the Wi-Fi device of the built-in profile's host queues packets, as its file or its base's says: the table `wifi`, for
-/// whoever builds stations. `None`: no such profile, or it says nothing.
+/// How the Wi-Fi device of the built-in profile's host queues packets, as its file or its base's
+/// says: the table `wifi`, for whoever builds stations. `None`: no such profile, or it says
+/// nothing.
 pub fn wifi(name: &str) -> Option<toml::Table> {
     let file = ProfileFile::read(name)?;
     file.wifi.or_else(|| file.base.and_then(|base| wifi(&base)))
 }
 
-/// How the host of the built-in profile takes packets from its interfaces, as its file or its base's says: the table `receive`. `None`:
-/// no such profile.
+/// How the host of the built-in profile takes packets from its interfaces, as its file or its
+/// base's says: the table `receive`. `None`: no such profile.
 pub fn receive(name: &str) -> Option<Receive> {
     let file = ProfileFile::read(name)?;
     file.receive.or_else(|| file.base.and_then(|base| receive(&base)))

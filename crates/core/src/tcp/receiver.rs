@@ -1,17 +1,19 @@
-//! The receiving end of a connection: answers the set-up, acknowledges, advertises its window, closes.
+//! The receiving end of a connection: answers the set-up, acknowledges, advertises its window,
+//! closes.
 //!
-//! With `acks_per_rtt` it acknowledges as rarely as TACK does (Li et al., "TACK: Improving wireless transport performance by
-//! taming acknowledgments", SIGCOMM 2020): at most `min(bw / (L * MSS), beta / RTT_min)` times a second, where L is
-//! `ack_every` (there 2) and beta is `acks_per_rtt` (there 4). Some events are still acknowledged
-//! at once (the paper's IACK). They are a segment out of order, a hole filled, data that came
-//! twice, an end, a window that opens. Not here: TACK's changes at the sender and in the ACKs.
-//! These are loss and delay reports of the receiver, pull-based loss recovery, and a sender paced
-//! by the rate that the receiver reports. RTT_min is the receiver's own, from the echoed timestamps
-//! (as for the receive buffer), not the sender's. No ACK waits longer than `delayed_ack`, which
-//! bounds the thinning where RTT_min / beta is longer. A sender with so few ACKs sends in bursts,
-//! as much as each of them frees, and should pace. A sender that counts ACKs grows its window more
-//! slowly. With a window or buffer of one bandwidth-delay product the sender stalls for up to 1 /
-//! beta of the round trip. It needs as much more.
+//! With `acks_per_rtt` it acknowledges as rarely as TACK does (Li et al., "TACK: Improving wireless
+//! transport performance by taming acknowledgments", SIGCOMM 2020): at most `min(bw / (L * MSS),
+//! beta / RTT_min)` times a second, where L is `ack_every` (there 2) and beta is `acks_per_rtt`
+//! (there 4). Some events are still acknowledged at once (the paper's IACK). They are a segment out
+//! of order, a hole filled, data that came twice, an end, a window that opens. Not here: TACK's
+//! changes at the sender and in the ACKs. These are loss and delay reports of the receiver,
+//! pull-based loss recovery, and a sender paced by the rate that the receiver reports. RTT_min is
+//! the receiver's own, from the echoed timestamps (as for the receive buffer), not the sender's. No
+//! ACK waits longer than `delayed_ack`, which bounds the thinning where RTT_min / beta is longer. A
+//! sender with so few ACKs sends in bursts, as much as each of them frees, and should pace. A
+//! sender that counts ACKs grows its window more slowly. With a window or buffer of one
+//! bandwidth-delay product the sender stalls for up to 1 / beta of the round trip. It needs as much
+//! more.
 
 mod compression;
 mod echo;
@@ -49,7 +51,8 @@ pub struct ReceiverStats {
     pub ce_received: u64,
 }
 
-/// Pieces of data beside its head that an skb holds (include/linux/skbuff.h, the default of CONFIG_MAX_SKB_FRAGS).
+/// Pieces of data beside its head that an skb holds (include/linux/skbuff.h, the default of
+/// CONFIG_MAX_SKB_FRAGS).
 const MAX_SKB_FRAGS: u64 = 17;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +165,8 @@ impl Receiver {
         }
     }
 
-    /// When the first tick of the host's timers falls; counts with `delayed_ack_tick`. To be said before the first packet.
+    /// When the first tick of the host's timers falls; counts with `delayed_ack_tick`. To be said
+    /// before the first packet.
     pub fn set_timer_phase(&mut self, phase: Span) {
         self.clock = TickClock::new(self.config.delayed_ack_tick, phase);
     }
@@ -216,8 +220,8 @@ impl Receiver {
         self.on_merged(now, p, (1, p.len), false, out);
     }
 
-    /// So many segments, which follow each other, came up as one packet. All but the last have `segment_len` bytes. `more`: other data of
-    /// the connection comes up in the same poll.
+    /// So many segments, which follow each other, came up as one packet. All but the last have
+    /// `segment_len` bytes. `more`: other data of the connection comes up in the same poll.
     pub fn on_merged(
         &mut self,
         now: Time,
@@ -278,7 +282,8 @@ impl Receiver {
         }
     }
 
-    // ---- set-up and close -------------------------------------------------------------------------------------------
+    // ---- set-up and close
+    // -------------------------------------------------------------------------------------------
 
     fn on_syn(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         match self.state {
@@ -346,9 +351,9 @@ impl Receiver {
             self.quick_acks = self.quick_acks.max(1);
         }
         self.last_arrival = now;
-        // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next ACK covers.
-        // A segment that lies wholly below it had been acknowledged. It is not acceptable (section
-        // 5.3 R2), and its echo would tell the sender that the repetition had been needed.
+        // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next ACK
+        // covers. A segment that lies wholly below it had been acknowledged. It is not acceptable
+        // (section 5.3 R2), and its echo would tell the sender that the repetition had been needed.
         if p.ts_val != 0 && start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent {
             self.ts_recent = p.ts_val;
         }
@@ -373,7 +378,8 @@ impl Receiver {
         if self.compresses() {
             self.before_compression(start, end, now, out);
         }
-        // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate (tcp_data_queue_ofo).
+        // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate
+        // (tcp_data_queue_ofo).
         if start <= self.rcv_nxt || self.config.recovery == Recovery::Sack {
             self.grow_window(p.len, start <= self.rcv_nxt);
         }
@@ -460,8 +466,9 @@ impl Receiver {
         }
     }
 
-    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_measure_rcv_mss` and net/ipv4/tcp.c, `__tcp_cleanup_rbuf`: the peer seems to have
-    /// nothing more for now, and the application has read everything.
+    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_measure_rcv_mss` and net/ipv4/tcp.c,
+    /// `__tcp_cleanup_rbuf`: the peer seems to have nothing more for now, and the application
+    /// has read everything.
     #[inline]
     fn was_pushed(&mut self, p: &Packet, segment_len: u16) -> bool {
         let small = segment_len < self.full_segment;
@@ -471,8 +478,9 @@ impl Receiver {
         wants && self.read == self.data_end()
     }
 
-    /// Linux 6.12, net/ipv4/tcp_input.c, `__tcp_ack_snd_check`: while the application has not read, the second segment is acknowledged if
-    /// the window need not shrink for that. Reading sends the ACK otherwise; above a hole it counts among those that are told at once.
+    /// Linux 6.12, net/ipv4/tcp_input.c, `__tcp_ack_snd_check`: while the application has not read,
+    /// the second segment is acknowledged if the window need not shrink for that. Reading sends
+    /// the ACK otherwise; above a hole it counts among those that are told at once.
     #[inline]
     fn keeps_window(&self) -> bool {
         let taken = self.data_end() - self.read + self.out_of_order.bytes();
@@ -480,7 +488,8 @@ impl Receiver {
         room >= self.right_edge.saturating_sub(self.last_ack_sent)
     }
 
-    /// With `acks_per_rtt`: whether the ACK that is due waits for its share of the round trip; then the timer is set.
+    /// With `acks_per_rtt`: whether the ACK that is due waits for its share of the round trip; then
+    /// the timer is set.
     #[cold]
     fn postpones_ack(&mut self, now: Time, p: &Packet, at_once: bool) -> bool {
         if let Some(rtt) = self.echoed_rtt(now, p) {
@@ -498,7 +507,8 @@ impl Receiver {
         true
     }
 
-    /// ACKs that tell of data above a hole may wait. With a bound on ACKs of its own a receiver is not Linux's.
+    /// ACKs that tell of data above a hole may wait. With a bound on ACKs of its own a receiver is
+    /// not Linux's.
     #[inline]
     fn compresses(&self) -> bool {
         self.config.compressed_sacks > 0 && self.config.acks_per_rtt == 0 && self.config.recovery == Recovery::Sack
@@ -527,7 +537,8 @@ impl Receiver {
         }
     }
 
-    /// Data lies above a hole, and the last segment changed that or came twice. `keeps_window`: it filled a part, and see there.
+    /// Data lies above a hole, and the last segment changed that or came twice. `keeps_window`: it
+    /// filled a part, and see there.
     // [RFC5681-3.2-1] [RFC5681-4.2-6]
     fn tell_of_hole(&mut self, now: Time, keeps_window: bool, out: &mut Outputs) {
         let is_due = !self.compresses()
@@ -572,7 +583,8 @@ impl Receiver {
         }
     }
 
-    // ---- window -----------------------------------------------------------------------------------------------------
+    // ---- window
+    // -----------------------------------------------------------------------------------------------------
 
     #[inline]
     fn advance_reader(&mut self, now: Time) {
@@ -596,7 +608,8 @@ impl Receiver {
         }
     }
 
-    /// RFC 9293 section 3.8.6.2.2: the right edge never moves left, and opens in steps worth sending.
+    /// RFC 9293 section 3.8.6.2.2: the right edge never moves left, and opens in steps worth
+    /// sending.
     fn select_window(&mut self, now: Time) -> u64 {
         self.advance_reader(now);
         let unread = self.data_end() - self.read;
@@ -647,8 +660,8 @@ impl Receiver {
         }
     }
 
-    /// Data came above a hole: the buffer is to have room for all that may lie between, too (`tcp_rcvbuf_grow` in `tcp_data_queue_ofo`,
-    /// since 6.17).
+    /// Data came above a hole: the buffer is to have room for all that may lie between, too
+    /// (`tcp_rcvbuf_grow` in `tcp_data_queue_ofo`, since 6.17).
     fn make_room_above(&mut self) {
         let most = self.config.receive_buffer_max.get();
         if self.config.receive_window_in_steps && self.buffer < most {

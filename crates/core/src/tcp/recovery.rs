@@ -1,13 +1,13 @@
-//! How the window shrinks to `ssthresh` over the round trip after a loss: proportional rate reduction (RFC 6937), or the rate halving
-//! of Linux before 3.2.
+//! How the window shrinks to `ssthresh` over the round trip after a loss: proportional rate
+//! reduction (RFC 6937), or the rate halving of Linux before 3.2.
 
 use crate::convert::saturate32;
 
 /// One reduction. Segments throughout.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RateReduction {
-    /// `RecoverFS`: the flight at the start. Linux's choice, the window before the reduction, is used here too: segments
-    /// sent by limited transmit then count as delivered, not as flight.
+    /// `RecoverFS`: the flight at the start. Linux's choice, the window before the reduction, is
+    /// used here too: segments sent by limited transmit then count as delivered, not as flight.
     recover_fs: u32,
     delivered: u32,
     out: u32,
@@ -33,14 +33,16 @@ impl RateReduction {
         self.out = self.out.saturating_sub(1);
     }
 
-    /// The first retransmission has left whatever the window says. It is what the next ACK allows at least, not more.
+    /// The first retransmission has left whatever the window says. It is what the next ACK allows
+    /// at least, not more.
     pub(super) fn on_first_retransmission(&mut self) {
         self.ahead = true;
     }
 
-    /// The window after an ACK that delivered `delivered` segments and left `pipe` in flight. While the pipe is above
-    /// `ssthresh`, proportional; below it the slow-start bound (PRR-SSRB), held to packet conservation unless the ACK is `safe`:
-    /// it advances and shows no further loss (RFC 9937's SafeACK; Linux).
+    /// The window after an ACK that delivered `delivered` segments and left `pipe` in flight. While
+    /// the pipe is above `ssthresh`, proportional; below it the slow-start bound (PRR-SSRB),
+    /// held to packet conservation unless the ACK is `safe`: it advances and shows no further
+    /// loss (RFC 9937's SafeACK; Linux).
     pub(super) fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
         let ahead = u32::from(std::mem::take(&mut self.ahead)).min(self.out);
         self.out -= ahead;
@@ -49,8 +51,9 @@ impl RateReduction {
         cwnd
     }
 
-    /// Rate halving: the window after an ACK that reported something and left `pipe` in flight. Every second such ACK takes a segment,
-    /// down to `ssthresh`; and each ACK lets at most one segment leave (`tcp_cwnd_down` of Linux 2.6.32).
+    /// Rate halving: the window after an ACK that reported something and left `pipe` in flight.
+    /// Every second such ACK takes a segment, down to `ssthresh`; and each ACK lets at most one
+    /// segment leave (`tcp_cwnd_down` of Linux 2.6.32).
     pub(super) fn halve(&mut self, cwnd: u32, pipe: u32, ssthresh: u32) -> u32 {
         let pipe = pipe.saturating_sub(u32::from(std::mem::take(&mut self.ahead)));
         let cwnd = if self.odd && cwnd > ssthresh { cwnd - 1 } else { cwnd };
@@ -84,8 +87,9 @@ impl RateReduction {
 mod tests {
     use super::*;
 
-    /// By hand: 20 segments in flight, the first lost, ssthresh 14. Each pair of ACKs lets one segment leave for two that arrived,
-    /// until the window is 14; from there on one leaves for each.
+    /// By hand: 20 segments in flight, the first lost, ssthresh 14. Each pair of ACKs lets one
+    /// segment leave for two that arrived, until the window is 14; from there on one leaves for
+    /// each.
     #[test]
     fn rate_halving_takes_a_segment_for_every_second_ack() {
         let mut halving = RateReduction::begin(20);
@@ -103,7 +107,8 @@ mod tests {
         assert_eq!((halving.halve(14, 5, 14), halving.halve(6, 5, 14)), (6, 6));
     }
 
-    /// RFC 6937 section 3: above `ssthresh` as many leave as are half of those that were delivered, rounded up.
+    /// RFC 6937 section 3: above `ssthresh` as many leave as are half of those that were delivered,
+    /// rounded up.
     // [RFC6937-3-4]
     #[test]
     fn above_ssthresh_what_leaves_is_in_proportion_to_what_arrived() {
@@ -122,7 +127,8 @@ mod tests {
         assert_eq!(sent, [1, 0, 1, 1, 0, 2]);
     }
 
-    /// RFC 6937 section 3: below `ssthresh` a segment more than arrived, only as many where the ACK is not safe, and never past it.
+    /// RFC 6937 section 3: below `ssthresh` a segment more than arrived, only as many where the ACK
+    /// is not safe, and never past it.
     // [RFC6937-3-5] [RFC6937-3-6] [RFC6937-3-7] [RFC8985-9.3-2]
     #[test]
     fn below_ssthresh_it_grows_by_one_more_than_was_delivered() {
@@ -139,8 +145,8 @@ mod tests {
         assert_eq!(prr.on_ack(1, 3, 10, false), 8, "five were delivered and none sent");
     }
 
-    /// RFC 6937 section 4, figure 1: 20 segments in flight, the first lost, halved to 10: one segment leaves for every
-    /// second ACK and the window ends at `ssthresh`.
+    /// RFC 6937 section 4, figure 1: 20 segments in flight, the first lost, halved to 10: one
+    /// segment leaves for every second ACK and the window ends at `ssthresh`.
     // [RFC5681-4.3-4] [RFC6937-3-1] [RFC6937-3-2] [RFC6937-3-3] [RFC6937-3-4]
     #[test]
     fn halves_by_sending_on_every_second_ack() {

@@ -6,10 +6,11 @@ use crate::units::Span;
 
 /// Smoothed round-trip time and its variation.
 ///
-/// Two averages are kept: the exact one, for pacing and congestion control, and the one behind the timeout, which counts in
-/// ticks of the stack's clock (`rtt_tick`), because coarse clocks are what made old timeouts long. It is an integer filter
-/// of eighths of a tick (Jacobson and Karels 1988, appendix A; BSD and ns-2): whoever reads it drops the eighths, the
-/// update included, so that after a fall it stays up to 7/8 tick above a steady round trip.
+/// Two averages are kept: the exact one, for pacing and congestion control, and the one behind the
+/// timeout, which counts in ticks of the stack's clock (`rtt_tick`), because coarse clocks are what
+/// made old timeouts long. It is an integer filter of eighths of a tick (Jacobson and Karels 1988,
+/// appendix A; BSD and ns-2): whoever reads it drops the eighths, the update included, so that
+/// after a fall it stays up to 7/8 tick above a steady round trip.
 #[derive(Debug, Clone)]
 pub(super) struct RttEstimator {
     srtt_exact_ns: u64,
@@ -17,7 +18,8 @@ pub(super) struct RttEstimator {
     srtt8_ns: u64,
     /// Scaled by 4; in whole ticks.
     rttvar4_ns: u64,
-    /// With [`RttvarRule::Linux`], scaled by 4: the smoothed deviation, and its largest in this round trip.
+    /// With [`RttvarRule::Linux`], scaled by 4: the smoothed deviation, and its largest in this
+    /// round trip.
     mdev4_ns: u64,
     mdev4_max_ns: u64,
     /// With timers of ticks, in BSD's own scales: 32nds and 16ths of a tick.
@@ -48,8 +50,9 @@ impl RttEstimator {
         }
     }
 
-    /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers. `counted`: what the stack's clock showed of
-    /// the round trip, in whole ticks. `new_round`: the first sample of a round trip.
+    /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers. `counted`: what the
+    /// stack's clock showed of the round trip, in whole ticks. `new_round`: the first sample of
+    /// a round trip.
     pub(super) fn on_sample(&mut self, rtt: Span, counted: Span, new_round: bool, config: &TcpConfig) {
         self.on_exact(rtt);
         let tick = config.rtt_tick.as_ns();
@@ -105,9 +108,10 @@ impl RttEstimator {
         };
     }
 
-    /// A round trip that a counter of `timer_tick` showed as `counter`, which starts at 1: `tcp_xmit_timer` of the
-    /// BSDs with finer scales (FreeBSD since 1996, after Brakmo and Peterson, "Performance Problems in BSD4.4 TCP", 1995). The
-    /// first one counts as it is, later ones less 1, so that on a short path the average sinks towards zero and
+    /// A round trip that a counter of `timer_tick` showed as `counter`, which starts at 1:
+    /// `tcp_xmit_timer` of the BSDs with finer scales (FreeBSD since 1996, after Brakmo and
+    /// Peterson, "Performance Problems in BSD4.4 TCP", 1995). The first one counts as it is,
+    /// later ones less 1, so that on a short path the average sinks towards zero and
     /// `rto_ticks_above_rtt` is what is left.
     pub(super) fn on_ticks(&mut self, rtt: Span, counter: u64, config: &TcpConfig) {
         self.on_exact(rtt);
@@ -128,7 +132,8 @@ impl RttEstimator {
         self.rto = bounded(config.timer_tick.saturating_mul(unsigned64(ticks)), config);
     }
 
-    /// The SYN was repeated and nothing says how long the round trip is: until a sample, no less than [`AFTER_LOST_SYN`].
+    /// The SYN was repeated and nothing says how long the round trip is: until a sample, no less
+    /// than [`AFTER_LOST_SYN`].
     // [RFC6298-5.7-1]
     pub(super) fn fall_back(&mut self, config: &TcpConfig) {
         self.rto = self.rto.max(bounded(AFTER_LOST_SYN, config));
@@ -153,7 +158,8 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The smoothed round-trip time behind the timeout, eighths of a tick included; zero before the first sample.
+    /// The smoothed round-trip time behind the timeout, eighths of a tick included; zero before the
+    /// first sample.
     pub(super) fn srtt_in_ticks(&self) -> Span {
         Span::from_ns(self.srtt8_ns / 8)
     }
@@ -164,7 +170,8 @@ impl RttEstimator {
     }
 }
 
-/// RFC 6298 rule 5.7; `TCP_TIMEOUT_FALLBACK` of Linux (`tcp_init_metrics`, net/ipv4/tcp_metrics.c of 6.12).
+/// RFC 6298 rule 5.7; `TCP_TIMEOUT_FALLBACK` of Linux (`tcp_init_metrics`, net/ipv4/tcp_metrics.c
+/// of 6.12).
 const AFTER_LOST_SYN: Span = Span::from_secs(3);
 // [RFC6298-2.4-1] [RFC6298-2.5-1]
 fn bounded(rto: Span, config: &TcpConfig) -> Span {
@@ -180,7 +187,8 @@ mod tests {
         profile(name).unwrap().resolve().unwrap()
     }
 
-    /// RFC 6298 section 2 by hand: 100 ms gives SRTT 100, RTTVAR 50; then 140 ms gives RTTVAR 47.5, SRTT 105.
+    /// RFC 6298 section 2 by hand: 100 ms gives SRTT 100, RTTVAR 50; then 140 ms gives RTTVAR 47.5,
+    /// SRTT 105.
     // [RFC6298-2.1-1] [RFC6298-2.2-1] [RFC6298-2.3-1] [RFC6298-2.3-2] [RFC6298-2.3-3] [RFC6298-2.3-4] [RFC6298-2.5-1]
     // [RFC6298-5.5-1]
     #[test]
@@ -206,7 +214,8 @@ mod tests {
         assert_eq!(rtt.rto(&c), c.rto_max);
     }
 
-    /// RFC 6298 section 4: on a steady path the variation fades to nothing, and a tick of 7 ms stays of it.
+    /// RFC 6298 section 4: on a steady path the variation fades to nothing, and a tick of 7 ms
+    /// stays of it.
     // [RFC6298-4-1]
     #[test]
     fn a_tick_is_the_least_variation() {
@@ -232,9 +241,10 @@ mod tests {
         assert_eq!(rtt.rto(&c), Span::from_ms(280));
     }
 
-    /// By hand: a first count of 1 gives an average of 32/32 and a variation of 8/16, so (4 + 8) / 4 = 3 ticks. Then the count less
-    /// 1 is 0: error -4, average 28, variation 8 + 4 - 2 = 10: (3 + 10) / 4 = 3. A count of 2 next: error 4 - 3 = 1, average
-    /// 29, variation 10 + 1 - 2 = 9: 3 ticks, but at least 2 + 2. It settles at 1 + 2.
+    /// By hand: a first count of 1 gives an average of 32/32 and a variation of 8/16, so (4 + 8) /
+    /// 4 = 3 ticks. Then the count less 1 is 0: error -4, average 28, variation 8 + 4 - 2 = 10:
+    /// (3 + 10) / 4 = 3. A count of 2 next: error 4 - 3 = 1, average 29, variation 10 + 1 - 2 =
+    /// 9: 3 ticks, but at least 2 + 2. It settles at 1 + 2.
     #[test]
     fn bsd_counts_ticks_as_in_its_sources() {
         let c = config("freebsd-2.2.1");
@@ -254,8 +264,10 @@ mod tests {
         assert_eq!(after(4).2, 6);
     }
 
-    /// 300 ms: 4 RTTVAR = 600 ms. While samples of the same round trip come it stays; each new one takes a quarter of the way to
-    /// the largest deviation of that round trip, at least 200 ms: 600 (the first round trip's largest), then 500, 425 ... A round trip of 900 ms raises it at once: error 600, deviation by then about 0.
+    /// 300 ms: 4 RTTVAR = 600 ms. While samples of the same round trip come it stays; each new one
+    /// takes a quarter of the way to the largest deviation of that round trip, at least 200 ms:
+    /// 600 (the first round trip's largest), then 500, 425 ... A round trip of 900 ms raises it at
+    /// once: error 600, deviation by then about 0.
     #[test]
     fn the_variation_fades_once_per_round_trip() {
         let c = config("linux-6");
@@ -279,7 +291,8 @@ mod tests {
         assert!(late > Span::from_ms(370 + 590), "{late}");
     }
 
-    /// From 3 ticks down to 2: 24 eighths, then 24 + (2 - 3) = 23, whose whole ticks are 2: no error is left to correct.
+    /// From 3 ticks down to 2: 24 eighths, then 24 + (2 - 3) = 23, whose whole ticks are 2: no
+    /// error is left to correct.
     #[test]
     fn the_integer_filter_stays_above_after_a_fall() {
         let mut c = config("ns2-reno");
@@ -292,7 +305,8 @@ mod tests {
         assert_eq!(rtt.srtt_in_ticks(), Span::from_us(287_500));
     }
 
-    /// By hand: 100 ms gives 100 + 4 * 50; 140 ms later 105 + 190. After four backoffs 140 ms count as the first: 140 + 4 * 70.
+    /// By hand: 100 ms gives 100 + 4 * 50; 140 ms later 105 + 190. After four backoffs 140 ms count
+    /// as the first: 140 + 4 * 70.
     // [RFC6298-5-2]
     #[test]
     fn after_many_backoffs_the_estimates_start_anew() {

@@ -1,8 +1,9 @@
 //! State of each segment in flight at the sender: sent, SACKed, lost, retransmitted (RFC 6675,
 //! section 3).
 //!
-//! Segments are in a ring ordered by sequence; SACKed ranges are merged intervals beside it, so that a SACK block costs
-//! only what it newly reports. Every segment is marked SACKed, lost and retransmitted at most once per transmission.
+//! Segments are in a ring ordered by sequence; SACKed ranges are merged intervals beside it, so
+//! that a SACK block costs only what it newly reports. Every segment is marked SACKed, lost and
+//! retransmitted at most once per transmission.
 
 use std::collections::VecDeque;
 
@@ -38,7 +39,8 @@ pub(super) struct Segment {
     pub start: u64,
     // [RFC8985-4-3]
     pub sent_at: Time,
-    /// The connection's transmissions, counted from 1, when this was sent last: which of two was later, also within one instant.
+    /// The connection's transmissions, counted from 1, when this was sent last: which of two was
+    /// later, also within one instant.
     pub number: u64,
     pub len: u16,
     pub flags: SegFlags,
@@ -69,7 +71,8 @@ pub(super) struct Scoreboard {
     lost_edge: u64,
     /// Below this nothing waits to be retransmitted.
     retransmit_from: u64,
-    /// Starts of the segments that were retransmitted and the number of each transmission, in that order: some may have arrived.
+    /// Starts of the segments that were retransmitted and the number of each transmission, in that
+    /// order: some may have arrived.
     retransmissions: VecDeque<(u64, u64)>,
     /// Number of segments sent, retransmissions included.
     transmissions: u64,
@@ -103,7 +106,8 @@ impl Scoreboard {
     pub(super) fn pipe(&self) -> u32 {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
     }
-    /// Retransmissions on their way; `None`: neither is there one, nor was the first segment ever repeated.
+    /// Retransmissions on their way; `None`: neither is there one, nor was the first segment ever
+    /// repeated.
     pub(super) fn retransmissions_out(&self) -> Option<u32> {
         let repeated = self.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED));
         (self.retrans_out > 0 || repeated).then_some(self.retrans_out)
@@ -146,7 +150,8 @@ impl Scoreboard {
             if range.1 <= ack {
                 self.sacked.pop_front();
             } else {
-                // Receivers do not acknowledge into the middle of what they SACKed; if one does, keep the counts whole.
+                // Receivers do not acknowledge into the middle of what they SACKed; if one does, keep the counts
+                // whole.
                 if range.0 < ack {
                     range.0 = ack;
                     let within = self.segments.iter().take_while(|s| s.end() <= range.1);
@@ -173,15 +178,16 @@ impl Scoreboard {
         self.segments.pop_front()
     }
 
-    /// The first segment, if nothing is SACKed or lost, and all that is outstanding was sent once only.
+    /// The first segment, if nothing is SACKed or lost, and all that is outstanding was sent once
+    /// only.
     #[inline]
     pub(super) fn front_of_intact(&self) -> Option<&Segment> {
         let is_intact = self.sacked_out + self.lost_out == 0 && !self.has_room_for_holes();
         self.segments.front().filter(|first| is_intact && first.start >= self.repeated_to)
     }
 
-    /// As [`Self::acknowledge`] where there is such a [first one](Self::front_of_intact), and `ack` covers it: when it was sent, the last that
-    /// is covered, and how many are.
+    /// As [`Self::acknowledge`] where there is such a [first one](Self::front_of_intact), and `ack`
+    /// covers it: when it was sent, the last that is covered, and how many are.
     #[inline]
     pub(super) fn acknowledge_intact(&mut self, ack: u64) -> Option<(Time, Segment, u32)> {
         let first = self.take_covered(ack)?;
@@ -214,7 +220,8 @@ impl Scoreboard {
         }
     }
 
-    /// Half of the room for segments goes back: of thousands of connections few have their largest window at a time.
+    /// Half of the room for segments goes back: of thousands of connections few have their largest
+    /// window at a time.
     #[cold]
     fn give_back(&mut self) {
         self.segments.shrink_to(self.segments.capacity() / 2);
@@ -223,7 +230,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks the whole segments within `start..end` as SACKed; `each` sees those that were not before.
+    /// Marks the whole segments within `start..end` as SACKed; `each` sees those that were not
+    /// before.
     pub(super) fn sack(&mut self, start: u64, end: u64, mut each: impl FnMut(&Segment, Option<Stamp>)) {
         let mut from = start;
         while from < end {
@@ -274,8 +282,9 @@ impl Scoreboard {
         }
     }
 
-    /// Visits the holes that are not yet marked lost, lowest first: `judge(first segment of the hole, segments SegFlags::SACKED
-    /// above it)` says whether the whole hole is lost; the first that is not ends the walk. Returns how many segments were marked.
+    /// Visits the holes that are not yet marked lost, lowest first: `judge(first segment of the
+    /// hole, segments SegFlags::SACKED above it)` says whether the whole hole is lost; the
+    /// first that is not ends the walk. Returns how many segments were marked.
     pub(super) fn mark_lost_holes(&mut self, mut judge: impl FnMut(&Segment, u32) -> bool) -> u32 {
         let mut newly = 0;
         let mut above = self.sacked_out;
@@ -296,8 +305,9 @@ impl Scoreboard {
         newly
     }
 
-    /// Marks each segment lost for which `judge` says so, lowest first, among those that are neither SACKed nor lost. The
-    /// first segment sent only once that is not lost ends the walk: whatever is above it was sent later. Returns how many.
+    /// Marks each segment lost for which `judge` says so, lowest first, among those that are
+    /// neither SACKed nor lost. The first segment sent only once that is not lost ends the
+    /// walk: whatever is above it was sent later. Returns how many.
     pub(super) fn mark_lost_segments(&mut self, mut judge: impl FnMut(&Segment) -> bool) -> u32 {
         let mut newly = 0;
         let mut i = self.index_of(self.lost_edge);
@@ -353,8 +363,9 @@ impl Scoreboard {
         newly
     }
 
-    /// After a timeout: the first segment is lost and so is everything not SACKed for which `is_lost` says so, and none of that is
-    /// on its way (RFC 6675 section 5.1, RFC 8985 section 6.3).
+    /// After a timeout: the first segment is lost and so is everything not SACKed for which
+    /// `is_lost` says so, and none of that is on its way (RFC 6675 section 5.1, RFC 8985
+    /// section 6.3).
     // [RFC6675-5.1-5]
     pub(super) fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
         let mut unbroken = true;
@@ -388,20 +399,22 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing above the first segment was ever sent again, as far as the first that was not SACKed there shows.
+    /// Nothing above the first segment was ever sent again, as far as the first that was not SACKed
+    /// there shows.
     pub(super) fn only_front_was_retransmitted(&self) -> bool {
         let above =
             self.segments.iter().skip(1).find(|s| s.has(SegFlags::EVER_RETRANSMITTED) || !s.has(SegFlags::SACKED));
         self.retrans_out <= 1 && above.is_none_or(|s| !s.has(SegFlags::EVER_RETRANSMITTED))
     }
 
-    /// When the `n`-th segment, counted from 0, was last sent, and the number of that transmission; of the last if there are fewer.
+    /// When the `n`-th segment, counted from 0, was last sent, and the number of that transmission;
+    /// of the last if there are fewer.
     pub(super) fn sent(&self, n: u32) -> Option<(Time, u64)> {
         self.segments.get(n as usize).or(self.segments.back()).map(|s| (s.sent_at, s.number))
     }
 
-    /// The last segment, now counted as sent at `now` again: a tail loss probe. It is not taken to be lost. And how long ago
-    /// it was sent last.
+    /// The last segment, now counted as sent at `now` again: a tail loss probe. It is not taken to
+    /// be lost. And how long ago it was sent last.
     // [RFC8985-7.3-7]
     pub(super) fn take_probe(&mut self, now: Time, stamp: Stamp) -> Option<(Segment, Span)> {
         let last = self.segments.len().checked_sub(1)?;
@@ -434,8 +447,9 @@ impl Scoreboard {
         self.lost_out > self.retrans_out
     }
 
-    /// Visits the retransmissions that are still on their way, oldest first; those that `is_lost` says have been lost
-    /// again wait to be retransmitted once more. The first that it does not ends the walk.
+    /// Visits the retransmissions that are still on their way, oldest first; those that `is_lost`
+    /// says have been lost again wait to be retransmitted once more. The first that it does not
+    /// ends the walk.
     pub(super) fn mark_lost_retransmissions(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) -> u32 {
         let mut newly = 0;
         while let Some(&(start, number)) = self.retransmissions.front() {
@@ -474,7 +488,8 @@ impl Scoreboard {
         n
     }
 
-    /// The lowest lost segment that has not been sent again, now counted as sent at `now`, and how long ago it was sent last.
+    /// The lowest lost segment that has not been sent again, now counted as sent at `now`, and how
+    /// long ago it was sent last.
     // [RFC6675-4-5]
     pub(super) fn take_retransmission(&mut self, now: Time, stamp: Stamp) -> Option<(Segment, Span)> {
         if !self.has_to_retransmit() {
@@ -513,7 +528,8 @@ impl Scoreboard {
         is_new
     }
 
-    /// The retransmission of the segment at `start` has not left after all: it is still to be sent again.
+    /// The retransmission of the segment at `start` has not left after all: it is still to be sent
+    /// again.
     pub(super) fn take_back_retransmission(&mut self, start: u64) -> bool {
         let i = self.segments.partition_point(|s| s.start < start);
         let segment = self.segments.get_mut(i).filter(|s| s.start == start && s.has(SegFlags::RETRANSMITTED));
@@ -562,8 +578,8 @@ mod tests {
         board
     }
 
-    /// RFC 6675 section 4 with DupThresh 3: of ten segments 0, 3 and 7 are missing; 0 and 3 have three or more SACKed
-    /// above them, 7 has two.
+    /// RFC 6675 section 4 with DupThresh 3: of ten segments 0, 3 and 7 are missing; 0 and 3 have
+    /// three or more SACKed above them, 7 has two.
     // [RFC6675-4-3] [RFC6675-4-4] [RFC6675-4-5] [RFC6675-5-13]
     #[test]
     fn holes_are_judged_by_what_was_sacked_above_them() {

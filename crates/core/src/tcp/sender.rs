@@ -1,7 +1,9 @@
-//! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state, its interface, set-up and
-//! close; the rest is by concern: [`acks`], [`frto`], [`refusal`], [`repair`], [`skb`], [`tail_loss_probe`], [`transmit`], [`tsq`].
+//! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state,
+//! its interface, set-up and close; the rest is by concern: [`acks`], [`frto`], [`refusal`],
+//! [`repair`], [`skb`], [`tail_loss_probe`], [`transmit`], [`tsq`].
 //!
-//! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
+//! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data
+//! starts at 1.
 
 mod accurate_ecn;
 mod ack;
@@ -83,7 +85,8 @@ pub struct SenderStats {
     pub rtt_min_ns: u64,
     /// The greatest, nanoseconds.
     pub rtt_max_ns: u64,
-    /// Integral of cwnd over the time the connection was open, segments times nanoseconds, and that time.
+    /// Integral of cwnd over the time the connection was open, segments times nanoseconds, and that
+    /// time.
     pub cwnd_segment_ns: u128,
     /// That time, nanoseconds.
     pub open_ns: u64,
@@ -272,7 +275,8 @@ impl Sender {
         }
     }
 
-    /// When the first tick of the host's clocks falls; counts with `timer_tick` and `rtt_tick`. To be said before [`Sender::open`].
+    /// When the first tick of the host's clocks falls; counts with `timer_tick` and `rtt_tick`. To
+    /// be said before [`Sender::open`].
     pub fn set_timer_phase(&mut self, phase: Span) {
         self.clock = TickClock::new(self.config.timer_tick, phase);
         self.rtt_clock = TickClock::new(self.config.rtt_tick, phase);
@@ -307,7 +311,8 @@ impl Sender {
         }
     }
 
-    /// No more will be written: FIN after the last byte. Without a handshake there is no FIN either.
+    /// No more will be written: FIN after the last byte. Without a handshake there is no FIN
+    /// either.
     pub fn close(&mut self, now: Time, out: &mut Outputs) {
         self.closing = true;
         self.count_until(now);
@@ -323,8 +328,9 @@ impl Sender {
         self.cc.on_path_change(&mut self.window, &self.path);
     }
 
-    /// Somebody outside bounds the window, in segments, until it says otherwise: `TCP_BPF_SNDCWND_CLAMP` of Linux. Never less
-    /// than 1, and it only ever lowers what `max_cwnd` allows.
+    /// Somebody outside bounds the window, in segments, until it says otherwise:
+    /// `TCP_BPF_SNDCWND_CLAMP` of Linux. Never less than 1, and it only ever lowers what
+    /// `max_cwnd` allows.
     pub fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
         self.count_until(now);
         let most = self.config.max_cwnd;
@@ -332,7 +338,8 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.min(self.path.cwnd_clamp);
     }
 
-    /// Loads what the next ACK needs and changes nothing: for a driver of many that knows whose turn comes soon.
+    /// Loads what the next ACK needs and changes nothing: for a driver of many that knows whose
+    /// turn comes soon.
     #[inline]
     pub fn touch(&self) {
         let hot = (self.window.cwnd, self.snd_una, self.rtt.srtt(), self.acks.duplicates, self.skb.size);
@@ -482,7 +489,8 @@ impl Sender {
         assert!(self.window.cwnd >= 1 && self.snd_una <= self.snd_nxt);
     }
 
-    // ---- set-up and close -------------------------------------------------------------------------------------------
+    // ---- set-up and close
+    // -------------------------------------------------------------------------------------------
 
     fn send_syn(&mut self, now: Time, out: &mut Outputs) {
         let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
@@ -536,8 +544,9 @@ impl Sender {
         }
         out.notices.push(Notice::Established);
         self.cc.on_established(&mut self.window, &self.path);
-        // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux 6.12, net/ipv4/tcp_input.c,
-        // `tcp_rcv_synsent_state_process`: with no `sk_write_pending` tcp_send_ack).
+        // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux 6.12,
+        // net/ipv4/tcp_input.c, `tcp_rcv_synsent_state_process`: with no `sk_write_pending`
+        // tcp_send_ack).
         if self.config.handshake_ack {
             self.send_pure_ack(now, out);
         }

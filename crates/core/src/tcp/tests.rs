@@ -1,4 +1,5 @@
-//! A sender and a receiver over a scripted path: packets are lost, marked or delayed by number, times are exact.
+//! A sender and a receiver over a scripted path: packets are lost, marked or delayed by number,
+//! times are exact.
 
 mod accurate_ecn;
 mod against_linux;
@@ -52,7 +53,8 @@ struct Pair {
     notices: Vec<Notice>,
     /// `(ms, "seq:end")` of every data segment as it leaves, in segments of one MSS.
     sent: Vec<(f64, u64, u16)>,
-    /// For each of `sent`: how long a timer ran that made it leave; `None` where an arrival or a write did.
+    /// For each of `sent`: how long a timer ran that made it leave; `None` where an arrival or a
+    /// write did.
     waited: Vec<Option<Span>>,
     timer_ran: Option<Span>,
     /// The sender's deadline, and since when it has been that.

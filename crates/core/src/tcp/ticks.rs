@@ -1,7 +1,9 @@
-//! Timers that only run at the ticks of a clock: BSD's `tcp_slowtimo` (every 500 ms) and `tcp_fasttimo` (every 200 ms).
+//! Timers that only run at the ticks of a clock: BSD's `tcp_slowtimo` (every 500 ms) and
+//! `tcp_fasttimo` (every 200 ms).
 //!
-//! McKusick et al., "The Design and Implementation of the 4.4BSD Operating System" (1996), section 13.4; Wright and Stevens, "TCP/IP
-//! Illustrated, Volume 2" (1995), chapter 25. A timer set to n ticks expires with the n-th tick from now, so between n - 1 and n ticks later.
+//! McKusick et al., "The Design and Implementation of the 4.4BSD Operating System" (1996), section
+//! 13.4; Wright and Stevens, "TCP/IP Illustrated, Volume 2" (1995), chapter 25. A timer set to n
+//! ticks expires with the n-th tick from now, so between n - 1 and n ticks later.
 
 use crate::units::{Span, Time};
 

@@ -33,14 +33,16 @@ pub struct ChannelConfig {
     pub radios: Vec<Arc<RadioConfig>>,
     /// Pairs of a station and its access point; a [`PairId`] is a place in this list.
     pub pairs: Vec<PairConfig>,
-    /// Access points that send to all their stations at once: the `i`-th has the link `2 * pairs.len() + i` for it.
+    /// Access points that send to all their stations at once: the `i`-th has the link `2 *
+    /// pairs.len() + i` for it.
     pub groups: Vec<RadioId>,
     /// Pairs of radios that do not hear each other.
     pub hidden: Vec<(RadioId, RadioId)>,
     /// Time from the start of a transmission until others sense it.
     pub sensing: Span,
-    /// Probability that one of two transmissions that meet at a receiver is so much stronger there that it is received as
-    /// if it were alone; either one with half of it. The later one must begin within the preamble of the earlier.
+    /// Probability that one of two transmissions that meet at a receiver is so much stronger there
+    /// that it is received as if it were alone; either one with half of it. The later one must
+    /// begin within the preamble of the earlier.
     pub capture_effect: Probability,
     /// Seed of the run.
     pub seed: u64,
@@ -51,7 +53,8 @@ pub struct ChannelConfig {
     pub trace: TraceConfig,
 }
 
-/// A station and its access point. Its two directions are links `2 * i` (up) and `2 * i + 1` (down) of the channel.
+/// A station and its access point. Its two directions are links `2 * i` (up) and `2 * i + 1` (down)
+/// of the channel.
 #[derive(Debug, Clone)]
 pub struct PairConfig {
     /// The station's radio.
@@ -62,7 +65,8 @@ pub struct PairConfig {
     pub signal: SignalConfig,
     /// Distance of the two, where one of them walks.
     pub motion: Option<Motion>,
-    /// The station comes and goes, and is not associated at first. `None`: it is associated all the time.
+    /// The station comes and goes, and is not associated at first. `None`: it is associated all the
+    /// time.
     pub roams: Option<Roams>,
 }
 
@@ -93,8 +97,8 @@ pub struct AirOutputs {
     /// Link and packet: not sent before the association ended, in the order of the queue. The owner
     /// finds another way.
     pub handed_back: Vec<(AirLinkId, PacketId)>,
-    /// Pair and packet: a group-addressed packet has reached this pair's station. The packet itself is among `delivered`, once,
-    /// if it has reached any.
+    /// Pair and packet: a group-addressed packet has reached this pair's station. The packet itself
+    /// is among `delivered`, once, if it has reached any.
     pub heard: Vec<(PairId, PacketId)>,
     /// Packets that their host no longer holds, where the caller asked for this report.
     pub released: Vec<Released>,

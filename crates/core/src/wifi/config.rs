@@ -103,12 +103,13 @@ pub struct Aggregation {
     pub max_bytes: u32,
     /// Longest duration on the air at the slowest rate of its series. ath9k: 4 ms.
     pub max_duration: Span,
-    /// Block Ack window: an MPDU is sent only within so many sequence numbers of the oldest one not yet acknowledged.
+    /// Block Ack window: an MPDU is sent only within so many sequence numbers of the oldest one not
+    /// yet acknowledged.
     #[schemars(range(min = 1, max = 64))]
     pub window: u16,
-    /// A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included. ath9k: 2
-    /// (`ATH_AGGR_MIN_QDEPTH`). So failed MPDUs are repeated not in the next A-MPDU but in the one after. 0: formed at the
-    /// moment of transmission, as ns-3 does.
+    /// A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included.
+    /// ath9k: 2 (`ATH_AGGR_MIN_QDEPTH`). So failed MPDUs are repeated not in the next A-MPDU
+    /// but in the one after. 0: formed at the moment of transmission, as ns-3 does.
     #[schemars(range(max = 16))]
     pub formed_ahead: u8,
 }
@@ -146,8 +147,8 @@ checked!(Aggregation);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnGiveUp {
-    /// Sends a Block Ack request that moves the recipient's window past it (IEEE 802.11-2020 10.25.6). It may be lost
-    /// as any frame, and is then repeated up to `frame_tries` times.
+    /// Sends a Block Ack request that moves the recipient's window past it (IEEE 802.11-2020
+    /// 10.25.6). It may be lost as any frame, and is then repeated up to `frame_tries` times.
     Bar,
     /// Says nothing: the recipient finds out by its own timeout, or when the window moves on.
     Silence,
@@ -157,11 +158,12 @@ pub enum OnGiveUp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryCount {
-    /// Times the driver handed the MPDU to the radio again, however often the radio sent it each time (ath9k with the limit of
-    /// 10).
+    /// Times the driver handed the MPDU to the radio again, however often the radio sent it each
+    /// time (ath9k with the limit of 10).
     Handings,
-    /// Transmissions of the times before: the driver gives up when as many as the limit are behind it. So does ath9k
-    /// with the limit of 30; its `ath_tx_set_retry` adds the tries that the radio reports.
+    /// Transmissions of the times before: the driver gives up when as many as the limit are behind
+    /// it. So does ath9k with the limit of 30; its `ath_tx_set_retry` adds the tries that the
+    /// radio reports.
     Transmissions,
 }
 
@@ -171,8 +173,8 @@ pub enum RetryCount {
 pub enum OnMissed {
     /// Sends it again, whole, as ath9k's hardware.
     Repeat,
-    /// Asks with a Block Ack request what has arrived, up to `frame_tries` times, and sends the rest again in new A-MPDUs, as
-    /// ns-3.
+    /// Asks with a Block Ack request what has arrived, up to `frame_tries` times, and sends the
+    /// rest again in new A-MPDUs, as ns-3.
     Bar,
 }
 
@@ -181,14 +183,15 @@ pub enum OnMissed {
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "Retries")]
 pub struct Retries {
-    /// Most retries of an MPDU under Block Ack before the driver gives it up. ath9k: 10 (`ATH_MAX_SW_RETRIES` of about
-    /// 2.6.38), 30 in later trees.
+    /// Most retries of an MPDU under Block Ack before the driver gives it up. ath9k: 10
+    /// (`ATH_MAX_SW_RETRIES` of about 2.6.38), 30 in later trees.
     #[schemars(range(min = 1, max = 255))]
     pub software: u8,
     /// Events that `software` counts.
     pub counts: RetryCount,
-    /// Most transmissions of an unanswered PPDU under Block Ack. After them the radio hands its MPDUs back to the driver, which forms
-    /// new A-MPDUs. A rate series may be shorter. ath9k: 13 (`ATH_TXMAXTRY`). 1: the driver has each back at once, as in ns-3.
+    /// Most transmissions of an unanswered PPDU under Block Ack. After them the radio hands its
+    /// MPDUs back to the driver, which forms new A-MPDUs. A rate series may be shorter. ath9k:
+    /// 13 (`ATH_TXMAXTRY`). 1: the driver has each back at once, as in ns-3.
     #[schemars(range(min = 1, max = 255))]
     pub hardware_tries: u8,
     /// Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7).

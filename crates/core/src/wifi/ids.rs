@@ -28,7 +28,8 @@ impl From<u16> for RadioId {
     }
 }
 
-/// A station and its access point: their place in [`ChannelConfig::pairs`](super::ChannelConfig::pairs).
+/// A station and its access point: their place in
+/// [`ChannelConfig::pairs`](super::ChannelConfig::pairs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PairId(pub u16);
 
@@ -56,7 +57,8 @@ impl PairId {
     }
 }
 
-/// A direction between two radios, or from an access point to its group. Those of the pairs come first, two each.
+/// A direction between two radios, or from an access point to its group. Those of the pairs come
+/// first, two each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AirLinkId(pub u32);
 

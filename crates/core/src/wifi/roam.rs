@@ -54,8 +54,9 @@ pub enum ApQueue {
     /// They are dropped: those that wait, and those that still come.
     #[default]
     Drop,
-    /// Packets that wait, and packets that still come, go over the wires to the station's next access point once it
-    /// is associated there. (IEEE 802.11F had the access points tell each other.)
+    /// Packets that wait, and packets that still come, go over the wires to the station's next
+    /// access point once it is associated there. (IEEE 802.11F had the access points tell each
+    /// other.)
     Forward,
 }
 
@@ -139,7 +140,8 @@ impl Roam {
         self.next
     }
 
-    /// Where to go, if it goes: then it has left, and [`Roam::on_associated`] follows. `measured`: of each candidate, now.
+    /// Where to go, if it goes: then it has left, and [`Roam::on_associated`] follows. `measured`:
+    /// of each candidate, now.
     pub fn on_deadline(&mut self, now: Time, measured: &[Measured]) -> Option<usize> {
         let at = self.at.filter(|_| now >= self.next)?;
         let (to, next) = match &self.rule {

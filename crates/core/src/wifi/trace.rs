@@ -108,7 +108,8 @@ pub struct AirStats {
     pub airtime_ns: u64,
     /// Block Ack requests sent.
     pub bars: u64,
-    /// MPDUs that the recipient gave up by retry-out, and holes that its reorder timeout passed over.
+    /// MPDUs that the recipient gave up by retry-out, and holes that its reorder timeout passed
+    /// over.
     pub given_up: u64,
     /// Holes passed over because their time was up.
     pub reorder_timeouts: u64,

@@ -1,13 +1,15 @@
-//! Real header bytes: packets of the simulator as IPv4 with TCP, UDP or ICMP echo, checksums correct over a payload of
-//! zeros.
+//! Real header bytes: packets of the simulator as IPv4 with TCP, UDP or ICMP echo, checksums
+//! correct over a payload of zeros.
 //!
-//! **Addresses.** Node *n* is `10.x.y.z` with `x.y = n / 254` and `z = n % 254 + 1`: node 0 is 10.0.0.1, node 253 is
-//! 10.0.0.254, node 254 is 10.0.1.1. It wraps around after 16 646 144 nodes. In IPv6 node *n* is `fd00::` plus *n* + 1.
+//! **Addresses.** Node *n* is `10.x.y.z` with `x.y = n / 254` and `z = n % 254 + 1`: node 0 is
+//! 10.0.0.1, node 253 is 10.0.0.254, node 254 is 10.0.1.1. It wraps around after 16 646 144 nodes.
+//! In IPv6 node *n* is `fd00::` plus *n* + 1.
 //!
-//! **Ports.** Flow *f* runs from port `61440 + 16 * (f % 256) + incarnation` to port `50000 + f / 256 % 4096`, so that the
-//! connections of 2^20 flows between the same two nodes are told apart, and a flow's 17th connection reuses the port of
-//! its first. Both ranges are free of protocols that Wireshark would recognise by port. An echo's identifier is the
-//! flow's first port, its number the low 16 bits of `seq`; a datagram's number (low 16 bits) is the IP identification,
+//! **Ports.** Flow *f* runs from port `61440 + 16 * (f % 256) + incarnation` to port `50000 + f /
+//! 256 % 4096`, so that the connections of 2^20 flows between the same two nodes are told apart,
+//! and a flow's 17th connection reuses the port of its first. Both ranges are free of protocols
+//! that Wireshark would recognise by port. An echo's identifier is the flow's first port, its
+//! number the low 16 bits of `seq`; a datagram's number (low 16 bits) is the IP identification,
 //! which is zero elsewhere (RFC 6864: DF is set, the field is free).
 //!
 //! **Lengths.** The IP total length is `packet.size`. Where `size` leaves more room for TCP options
@@ -17,8 +19,9 @@
 //! have, are payload. A `size` below the smallest valid packet of its kind is raised to it (TCP 40
 //! bytes, else 28): no invalid packet is ever written.
 //!
-//! **Windows.** `packet.window` is in bytes; the field holds it divided by 2^scale and rounded down (RFC 7323 section 2.3),
-//! except that an open window never reads as closed: at least 1. It saturates at 65535. On a SYN it is not scaled.
+//! **Windows.** `packet.window` is in bytes; the field holds it divided by 2^scale and rounded down
+//! (RFC 7323 section 2.3), except that an open window never reads as closed: at least 1. It
+//! saturates at 65535. On a SYN it is not scaled.
 
 mod read;
 
@@ -41,12 +44,14 @@ const TCP_HEADER: u16 = low16(TcpHeader::MIN_LEN as u64);
 const SHORT_HEADER: u16 = UdpHeader::LEN_U16;
 /// The largest shift of the window field (RFC 7323 section 2.3).
 pub const MAX_WINDOW_SCALE: u8 = 14;
-/// The option AccECN0 (RFC 9768 section 3.2.3), as flows with ECT(1) have it: bytes with ECT(0), then bytes with CE.
+/// The option AccECN0 (RFC 9768 section 3.2.3), as flows with ECT(1) have it: bytes with ECT(0),
+/// then bytes with CE.
 const KIND_ACCURATE_ECN: u8 = 172;
 /// Same in every packet: the simulator's packets carry no hop count.
 const TIME_TO_LIVE: u8 = 64;
 
-/// Addresses and ports of one packet. For ICMP the port of the flow's source is the echo identifier.
+/// Addresses and ports of one packet. For ICMP the port of the flow's source is the echo
+/// identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoints {
     /// Address of the source.
@@ -86,7 +91,8 @@ pub fn node_at(address: IpAddr) -> Option<u32> {
 }
 
 impl Endpoints {
-    /// Where `packet` comes from and goes to when its flow runs from node number `from` to node number `to`.
+    /// Where `packet` comes from and goes to when its flow runs from node number `from` to node
+    /// number `to`.
     pub fn of(packet: &Packet, from: u32, to: u32) -> Endpoints {
         let flow = packet.flow.0;
         let from_port = 61_440 + 16 * low16(u64::from(flow % 256)) + u16::from(packet.incarnation());
@@ -109,7 +115,8 @@ pub struct Announced {
     pub window_scale: u8,
     /// Selective acknowledgements are understood.
     pub sack_permitted: bool,
-    /// The connection uses timestamps: the option is written even if both its fields happen to be zero.
+    /// The connection uses timestamps: the option is written even if both its fields happen to be
+    /// zero.
     pub timestamps: bool,
 }
 
@@ -139,8 +146,8 @@ pub const fn syn_option_bytes(sack_permitted: bool, timestamps: bool) -> u16 {
     bytes.next_multiple_of(4)
 }
 
-/// Appends the IP and TCP, UDP or ICMP headers of `packet` to `out`, without payload, and returns the IP total length:
-/// the packet goes on with zeros up to it.
+/// Appends the IP and TCP, UDP or ICMP headers of `packet` to `out`, without payload, and returns
+/// the IP total length: the packet goes on with zeros up to it.
 pub fn write_headers(packet: &Packet, addresses: &Endpoints, announced: &Announced, out: &mut Vec<u8>) -> u16 {
     match packet.kind {
         Kind::Tcp => write_tcp(packet, addresses, announced, out),
@@ -178,8 +185,8 @@ fn write_ip(packet: &Packet, addresses: &Endpoints, protocol: IpNumber, total: u
     out.extend_from_slice(&ip.to_bytes());
 }
 
-/// Sum over the pseudo header (RFC 9293 section 3.1, RFC 768). Zeros of the payload count in the length alone, so the
-/// headers are all that is left to add.
+/// Sum over the pseudo header (RFC 9293 section 3.1, RFC 768). Zeros of the payload count in the
+/// length alone, so the headers are all that is left to add.
 fn pseudo_header(addresses: &Endpoints, protocol: IpNumber, segment_bytes: u16) -> Sum16BitWords {
     Sum16BitWords::new()
         .add_4bytes(addresses.src.octets())

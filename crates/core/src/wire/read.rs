@@ -1,4 +1,5 @@
-//! Real packets: from their bytes to the fields that queues and radios look at, and their ECN bits back into the bytes.
+//! Real packets: from their bytes to the fields that queues and radios look at, and their ECN bits
+//! back into the bytes.
 //!
 //! IPv4 and IPv6 are read, with extension headers; of TCP all fields and the options of
 //! acknowledgements, of UDP and ICMP echoes kind and length. All other packets have their length
@@ -9,8 +10,9 @@
 //! datagram's identification and never ports, which only the first of them carries. All other
 //! packets of one protocol between two addresses are one connection.
 //!
-//! **Access categories** are those that Linux gives a packet by its DSCP: `cfg80211_classify8021d` in net/wireless/util.c, after
-//! RFC 8325 section 4, and `ieee802_1d_to_ac` in net/mac80211/wme.c (6.12.117).
+//! **Access categories** are those that Linux gives a packet by its DSCP: `cfg80211_classify8021d`
+//! in net/wireless/util.c, after RFC 8325 section 4, and `ieee802_1d_to_ac` in net/mac80211/wme.c
+//! (6.12.117).
 //!
 //! **Windows** are scaled as the SYNs of the connection announced. [`Reader`] remembers the scales
 //! of the connections that began last, and leaves the windows of others unscaled.
@@ -268,8 +270,8 @@ fn above(protocol: IpNumber, payload: &[u8], datagram: u32) -> Above {
     }
 }
 
-/// Kinds and values of TCP options, up to the end of the list or the first that does not fit. The library's iterator ends
-/// at the first kind that it does not know.
+/// Kinds and values of TCP options, up to the end of the list or the first that does not fit. The
+/// library's iterator ends at the first kind that it does not know.
 struct Options<'a>(&'a [u8]);
 
 impl<'a> Iterator for Options<'a> {
@@ -313,8 +315,8 @@ fn access_category(dscp: u8) -> Ac {
     }
 }
 
-/// Writes the ECN bits of an IP header, and mends the checksum of IPv4 (RFC 1624 equation 3). Does nothing where there is no IP
-/// header.
+/// Writes the ECN bits of an IP header, and mends the checksum of IPv4 (RFC 1624 equation 3). Does
+/// nothing where there is no IP header.
 pub fn patch_ecn(bytes: &mut [u8], ecn: Ecn) {
     let ecn = ecn as u8;
     match bytes {

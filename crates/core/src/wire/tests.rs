@@ -10,7 +10,8 @@ use crate::units::{Bytes, Seq32};
 const LINUX: Announced = Announced { mss: 1460, window_scale: 7, sack_permitted: true, timestamps: true };
 const NS2: Announced = Announced { mss: 960, window_scale: 14, sack_permitted: false, timestamps: false };
 
-/// RFC 1071, by the book and independent of the library: right data sums to 0xffff, its checksum included.
+/// RFC 1071, by the book and independent of the library: right data sums to 0xffff, its checksum
+/// included.
 fn internet_sum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u32;
     for part in parts {

@@ -10,7 +10,8 @@ use crate::clock::Clock;
 use crate::gate::Bulk;
 use crate::watch::Watch;
 
-/// A pipe between two hosts with a fixed delay, whose packets' numbers are used again as soon as they are free.
+/// A pipe between two hosts with a fixed delay, whose packets' numbers are used again as soon as
+/// they are free.
 #[derive(Default)]
 struct Pipe {
     now: Time,
@@ -267,7 +268,8 @@ fn behind_a_gate_others_do_not_wait_for_what_small_queues_would_hold_back() {
         bytes[0] = 7;
         bytes
     };
-    // How long the radio's queue is when a ping comes behind 400 packets, and what has arrived at the end.
+    // How long the radio's queue is when a ping comes behind 400 packets, and what has arrived at the
+    // end.
     let ping_waits = |has_gate: bool| {
         let mut driver = Driver::new(Radio::default(), Hosts::default());
         if has_gate {

@@ -1,5 +1,5 @@
-//! The socket to the module, and what is asked of the kernel before: whether the module is there, which radios it has, and whether it has
-//! the patches of `kernel/mac80211-hwsim`.
+//! The socket to the module, and what is asked of the kernel before: whether the module is there,
+//! which radios it has, and whether it has the patches of `kernel/mac80211-hwsim`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

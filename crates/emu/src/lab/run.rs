@@ -1,4 +1,5 @@
-//! A laboratory from beginning to end: kernels, their scripts, the medium between them, and what is kept.
+//! A laboratory from beginning to end: kernels, their scripts, the medium between them, and what is
+//! kept.
 
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -311,7 +312,8 @@ fn keep(
     fs::write(record.folder.join(OUTPUT), text).map_err(failed)
 }
 
-/// Runs as the first process of a laboratory's kernel: it never ends, since its end would be the kernel's.
+/// Runs as the first process of a laboratory's kernel: it never ends, since its end would be the
+/// kernel's.
 pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
     let place = host.parse().unwrap_or(0);
     if let Err(why) = live(work, place) {

@@ -30,7 +30,8 @@ const FREQUENCY: u32 = 2412;
 /// MHz, for what is wider: channel 36.
 const FREQUENCY_5: u32 = 5180;
 const PASSWORD: &str = "airtcp-lab";
-/// A station looks no more when less than this is left before the run: a look and a ping without an answer last so long.
+/// A station looks no more when less than this is left before the run: a look and a ping without an
+/// answer last so long.
 const LAST_LOOK: Span = Span::from_ms(1500);
 
 /// The file of a flow's end.
@@ -64,7 +65,8 @@ fn ssid(ap: usize) -> String {
 
 /// The configuration of hostapd.
 pub(crate) fn hostapd(cell: &Cell, ap: usize, security: Security) -> String {
-    // Basic rates as those of the model: no frame goes at a rate of 802.11b. A link with many errors is no reason to end it.
+    // Basic rates as those of the model: no frame goes at a rate of 802.11b. A link with many errors is
+    // no reason to end it.
     let mut text = format!(
         "interface=wlan0\ndriver=nl80211\nssid={}\nieee80211n=1\nwmm_enabled=1\n\
         supported_rates=60 90 120 180 240 360 480 540\nbasic_rates=60 120 240\nbeacon_int=100\ndisassoc_low_ack=0\n",
@@ -114,7 +116,8 @@ pub(crate) fn supplicant(cell: &Cell, ap: usize, security: Security) -> String {
 /// The script of a radio's kernel.
 pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &str) -> String {
     let radio = &cell.radios[place];
-    // The rules of a new kernel forbid access points at 5 GHz: such a radio is made here, with rules of its own.
+    // The rules of a new kernel forbid access points at 5 GHz: such a radio is made here, with rules of
+    // its own.
     let radio_5 =
         if cell.band.is_at_5_ghz() { format!("must {program} lab-traffic new-radio\n") } else { String::new() };
     let mut text = format!(
@@ -155,7 +158,8 @@ pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &st
     text
 }
 
-/// The rates that a radio may use, as `iw` takes them: its fixed one, or all of its streams. Simulated radios of hwsim have four.
+/// The rates that a radio may use, as `iw` takes them: its fixed one, or all of its streams.
+/// Simulated radios of hwsim have four.
 fn rates(cell: &Cell, radio: &Radio) -> String {
     let band = if cell.band.is_at_5_ghz() { "5" } else { "2.4" };
     let mut all = match (radio.mcs, cell.band.vht) {
@@ -233,7 +237,8 @@ fn netem(text: &mut String, line: Line, device: &str, within: &str) {
 fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
     // One after the other, when the access point is there.
     let wait = 500 + 50 * place;
-    // netem takes packets from their sockets at once (skb_orphan_partial), so that small queues see nothing.
+    // netem takes packets from their sockets at once (skb_orphan_partial), so that small queues see
+    // nothing.
     if cell.radios[place].tcp.as_ref().is_some_and(|tcp| tcp.tsq == Tsq::Off) {
         let _ = writeln!(text, "must tc qdisc add dev wlan0 root netem delay 1us limit 100000");
     }
@@ -256,8 +261,8 @@ fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
             format!("kill $(cat $P); while [ -e $P ]; do sleep 0.01; done; {supplicant}"),
         )
     };
-    // A probe request is sent once, and nothing acknowledges it. Who does not find its access point looks again: wpa_supplicant does so late,
-    // `iw` never.
+    // A probe request is sent once, and nothing acknowledges it. Who does not find its access point
+    // looks again: wpa_supplicant does so late, `iw` never.
     let latest_cs = (GuestTime::BEGIN + LEAD.saturating_sub(LAST_LOOK)).as_ns() / 10_000_000;
     let _ = writeln!(
         text,

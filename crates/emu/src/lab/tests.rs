@@ -30,7 +30,8 @@ fn scripts(cell: &Cell) -> Vec<String> {
     all
 }
 
-/// A name of letters alone is one. If others were, scripts would not differ: they have numbers in place of names.
+/// A name of letters alone is one. If others were, scripts would not differ: they have numbers in
+/// place of names.
 #[test]
 fn names_do_not_reach_the_scripts_of_guests() {
     let plain = scripts(&example());
@@ -61,7 +62,8 @@ fn scripts_are_ones_that_a_shell_reads() {
     }
 }
 
-/// Counters that run backwards, times that are none: there are tables, whatever a guest has written.
+/// Counters that run backwards, times that are none: there are tables, whatever a guest has
+/// written.
 #[test]
 fn figures_of_guests_that_make_no_sense_become_tables() {
     let cell = example();

@@ -1,5 +1,5 @@
-//! The programs of a laboratory's flows. Each runs inside a guest, where time is virtual, and writes what it saw to a file when its
-//! flow is over.
+//! The programs of a laboratory's flows. Each runs inside a guest, where time is virtual, and
+//! writes what it saw to a file when its flow is over.
 
 // A guest's own clock is the laboratory's.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -112,7 +112,8 @@ fn program(words: &[&str]) -> io::Result<()> {
     }
 }
 
-/// The interface merges segments that it receives (GRO), and keeps them as long as the settings of NAPI say.
+/// The interface merges segments that it receives (GRO), and keeps them as long as the settings of
+/// NAPI say.
 fn merge(device: &str, timeout: Span, defer: u64) -> io::Result<()> {
     set_offload(device, Offload::Receive, true)?;
     for (file, value) in [("gro_flush_timeout", timeout.as_ns()), ("napi_defer_hard_irqs", defer)] {

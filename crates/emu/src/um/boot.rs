@@ -1,5 +1,6 @@
-//! Starts guests: kernels as processes, in a process namespace of their own whose first process starts them. When that ends, and it ends
-//! with the controller, the system kills every process of every guest.
+//! Starts guests: kernels as processes, in a process namespace of their own whose first process
+//! starts them. When that ends, and it ends with the controller, the system kills every process of
+//! every guest.
 
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]

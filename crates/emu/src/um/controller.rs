@@ -36,7 +36,8 @@ const ETHERNET: usize = 14;
 const LONGEST: usize = 65536;
 /// A guest that says nothing for so long has failed.
 const SILENCE: Duration = Duration::from_secs(60);
-/// A guest that nobody else needs moves its own time by so much at most. So it is known how far each may be.
+/// A guest that nobody else needs moves its own time by so much at most. So it is known how far
+/// each may be.
 const FREE: Span = Span::from_ms(1);
 
 /// Why a network of guests ended before its time.
@@ -65,8 +66,9 @@ impl Failure {
     }
 }
 
-/// Type of the Ethernet frames that wake a guest's first process: for experiments within one network (IEEE 802). The byte behind the
-/// header says what to look at: [`CONNECTIONS`], [`COMMANDS`].
+/// Type of the Ethernet frames that wake a guest's first process: for experiments within one
+/// network (IEEE 802). The byte behind the header says what to look at: [`CONNECTIONS`],
+/// [`COMMANDS`].
 pub const WAKE: u16 = 0x88b5;
 /// Its TCP connections are to be written down.
 pub const CONNECTIONS: u8 = 1;
@@ -95,7 +97,8 @@ pub enum Pace {
     Over,
 }
 
-/// Asked before the network's time goes on, with that time and the one it would become. It may wait.
+/// Asked before the network's time goes on, with that time and the one it would become. It may
+/// wait.
 pub type Pacer = Box<dyn FnMut(Time, Time) -> Pace>;
 
 /// Guests on a network.
@@ -156,22 +159,26 @@ impl<N: Network, T: Tap> Controller<N, T> {
         self.patience.interrupt_no_more();
     }
 
-    /// Asks this whether the network is to end, while a guest is waited for: then it ends with [`Failure::Interrupted`].
+    /// Asks this whether the network is to end, while a guest is waited for: then it ends with
+    /// [`Failure::Interrupted`].
     pub fn interrupt_by(&mut self, interrupt: Interrupt) {
         self.patience.interrupt_by(interrupt);
     }
 
-    /// A guest that says nothing for so long, in the machine's time, has failed; a minute unless this is called.
+    /// A guest that says nothing for so long, in the machine's time, has failed; a minute unless
+    /// this is called.
     pub fn end_after_silence(&mut self, silence: Duration) {
         self.patience.set_silence(silence);
     }
 
-    /// Guests write down their connections this often, at multiples of it, while there is traffic: a network in which all wait stays one.
+    /// Guests write down their connections this often, at multiples of it, while there is traffic:
+    /// a network in which all wait stays one.
     pub fn look_every(&mut self, interval: Span) {
         self.looks_every = interval;
     }
 
-    /// Guests write down their connections once more, for which the network goes on for a little longer than this.
+    /// Guests write down their connections once more, for which the network goes on for a little
+    /// longer than this.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -228,7 +235,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
         GuestTime::of(at).min(self.look_at).min(self.wake_at)
     }
 
-    /// Runs until `look`, asked whenever a guest has nothing more to do at its instant, says that it is over, or until the end.
+    /// Runs until `look`, asked whenever a guest has nothing more to do at its instant, says that
+    /// it is over, or until the end.
     ///
     /// # Errors
     /// A guest has failed, or all of them wait for ever.
@@ -314,7 +322,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
         if begun.op != Op::Start {
             return Err(guest.fails("its first message is not that it starts"));
         }
-        // Linux 6.12 looks at two descriptors here, whether any came or not. The first has a version that it declines.
+        // Linux 6.12 looks at two descriptors here, whether any came or not. The first has a version that
+        // it declines.
         let shared = memfd_create("airtcp-time", MFdFlags::MFD_CLOEXEC).map_err(|error| guest.fails(error))?;
         File::from(shared.try_clone().map_err(|error| guest.fails(error))?)
             .set_len(4096)

@@ -67,7 +67,8 @@ pub struct Counts {
 }
 
 impl Guest {
-    /// A guest whose clock has connected; its device will come to `listener`. `place` tells its address from those of others.
+    /// A guest whose clock has connected; its device will come to `listener`. `place` tells its
+    /// address from those of others.
     pub fn new(name: &str, place: usize, mtu: u16, time: UnixStream, listener: UnixListener) -> Guest {
         let [low, high, ..] = place.to_le_bytes();
         // Locally administered.

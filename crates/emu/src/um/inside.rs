@@ -1,5 +1,6 @@
-//! The first process of a guest: sets up its network, runs its commands, and writes down how they ended. Woken by the controller, it
-//! writes down what the kernel knows of its TCP connections, and runs what somebody asks for.
+//! The first process of a guest: sets up its network, runs its commands, and writes down how they
+//! ended. Woken by the controller, it writes down what the kernel knows of its TCP connections, and
+//! runs what somebody asks for.
 
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]

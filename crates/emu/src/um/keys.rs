@@ -41,7 +41,8 @@ impl Screen {
     }
 }
 
-/// The file that a command reads, if it is whole before it starts. `command`: see [`super::inside::output`].
+/// The file that a command reads, if it is whole before it starts. `command`: see
+/// [`super::inside::output`].
 pub(crate) fn whole(command: &str) -> String {
     format!("command{command}.in")
 }
@@ -125,7 +126,8 @@ impl Keyboard {
         self.terminal.as_fd()
     }
 
-    /// Hands on a lot of keys, which are there if `has_keys`, and the terminal's size if it is another now.
+    /// Hands on a lot of keys, which are there if `has_keys`, and the terminal's size if it is
+    /// another now.
     pub(crate) fn hand_on(&mut self, folder: &Path, has_keys: bool) -> io::Result<Typed> {
         let mut keys = Vec::new();
         if has_keys {

@@ -1,5 +1,5 @@
-//! The messages by which a guest and its controller agree on time: 16 bytes in the machine's byte order (`um_timetravel.h` of Linux).
-//! Each is answered by an acknowledgement with the same number.
+//! The messages by which a guest and its controller agree on time: 16 bytes in the machine's byte
+//! order (`um_timetravel.h` of Linux). Each is answered by an acknowledgement with the same number.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, RawFd};
@@ -42,7 +42,8 @@ pub struct Message {
     pub op: Op,
     /// Its number, or that of the message that it answers.
     pub seq: u32,
-    /// A time of guests as their kernels write it, ns; in the answer to [`Op::Start`], the guest's number.
+    /// A time of guests as their kernels write it, ns; in the answer to [`Op::Start`], the guest's
+    /// number.
     pub time: u64,
 }
 

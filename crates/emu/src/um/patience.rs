@@ -1,5 +1,6 @@
-//! Waits for guests, and for no guest without end. A guest is a process whose kernel may do anything: it may fall silent within a message,
-//! take no answers, or ask for ever. Whoever wants the network to end is heard meanwhile.
+//! Waits for guests, and for no guest without end. A guest is a process whose kernel may do
+//! anything: it may fall silent within a message, take no answers, or ask for ever. Whoever wants
+//! the network to end is heard meanwhile.
 
 // A guest's silence is in the machine's time.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -95,7 +96,8 @@ impl Patience {
         self.since = Instant::now();
     }
 
-    /// A socket whose other end is a guest's wakes who waits at it now and then. It must be one whose options no guest can set.
+    /// A socket whose other end is a guest's wakes who waits at it now and then. It must be one
+    /// whose options no guest can set.
     pub fn watch(&self, socket: &UnixStream) -> io::Result<()> {
         let slice = Some(SLICE.min(self.silence));
         socket.set_read_timeout(slice).and_then(|()| socket.set_write_timeout(slice))

@@ -1,5 +1,6 @@
-//! Virtqueues in a guest's memory (virtio 1.2, split rings). Memory is read and written through the guest's own file, at offsets that
-//! are checked first: whatever a guest writes there, this side sees an error at most.
+//! Virtqueues in a guest's memory (virtio 1.2, split rings). Memory is read and written through the
+//! guest's own file, at offsets that are checked first: whatever a guest writes there, this side
+//! sees an error at most.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -116,7 +117,8 @@ fn length(bytes: usize) -> u64 {
 
 /// The largest ring: `virtio_uml` has 256, and the standard up to 32768.
 const MOST: u16 = 1024;
-/// Most descriptors of one buffer. Linux has one for each fragment of a packet, 47 at most, and one for its header.
+/// Most descriptors of one buffer. Linux has one for each fragment of a packet, 47 at most, and one
+/// for its header.
 const MOST_PIECES: usize = 64;
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
@@ -147,7 +149,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// How many descriptors it has. Addresses of a ring of another size are forgotten: they were checked for that one.
+    /// How many descriptors it has. Addresses of a ring of another size are forgotten: they were
+    /// checked for that one.
     ///
     /// # Errors
     /// Not a power of two, or too many.
@@ -222,7 +225,8 @@ impl Queue {
         Ok(Some(head))
     }
 
-    /// Follows a chain of descriptors. It ends, since no chain has more of them than [`MOST_PIECES`].
+    /// Follows a chain of descriptors. It ends, since no chain has more of them than
+    /// [`MOST_PIECES`].
     fn walk(&mut self, memory: &Memory, head: u16) -> Result<(), Fault> {
         self.pieces.clear();
         let mut place = head;

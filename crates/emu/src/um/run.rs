@@ -150,8 +150,9 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// Guests and this process take turns. On one processor a turn wakes no other, which makes it about three times as fast. Where there is
-/// another run the system has most likely put the two on different ones.
+/// Guests and this process take turns. On one processor a turn wakes no other, which makes it about
+/// three times as fast. Where there is another run the system has most likely put the two on
+/// different ones.
 fn stay_here() {
     let mut only = CpuSet::new();
     if sched_getcpu().is_ok_and(|here| only.set(here).is_ok()) {
@@ -300,8 +301,8 @@ impl Outside {
         is_new || keys::are_waiting(self.work.path())
     }
 
-    /// Before time goes on to `then`: waits until the machine's has gone on as far, or somebody types. If the network is slower than the
-    /// machine, it does not hurry afterwards.
+    /// Before time goes on to `then`: waits until the machine's has gone on as far, or somebody
+    /// types. If the network is slower than the machine, it does not hurry afterwards.
     fn pace(&mut self, now: Time, then: Time) -> Pace {
         let (begun, at) = *self.anchor.get_or_insert((Instant::now(), now));
         let due = (then != Time::NEVER).then(|| begun + Duration::from_nanos(then.since(at).as_ns()));
@@ -393,7 +394,8 @@ impl Outputs {
         if decided || all { Verdict::Over } else { Verdict::On }
     }
 
-    /// Writes what commands have written since the last time. Lines of those that are not in front say whose they are.
+    /// Writes what commands have written since the last time. Lines of those that are not in front
+    /// say whose they are.
     fn show(&mut self) {
         let mut out = std::io::stdout().lock();
         for (place, (host, in_front)) in self.commands.iter().enumerate() {

@@ -1,6 +1,7 @@
-//! Where guests run. Their kernels are programs, and root of a guest is whoever the program is: it can mount the machine's files anew, and
-//! write them. So a guest's process has the machine's files read-only, no network, no devices but those that hold nothing, sees no
-//! processes but the guests', and has no capabilities.
+//! Where guests run. Their kernels are programs, and root of a guest is whoever the program is: it
+//! can mount the machine's files anew, and write them. So a guest's process has the machine's files
+//! read-only, no network, no devices but those that hold nothing, sees no processes but the
+//! guests', and has no capabilities.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -21,8 +22,9 @@ pub(super) const MEMORY: &str = "/dev/shm";
 /// CAP_DAC_READ_SEARCH: root reads all files, as it does without kernels in between.
 const READS: u64 = 1 << 2;
 
-/// Puts this process, and all that it starts, into it. They may write in `work`, and in memory of their own. It must be the first process
-/// of its process namespace, and be root there or of its user namespace.
+/// Puts this process, and all that it starts, into it. They may write in `work`, and in memory of
+/// their own. It must be the first process of its process namespace, and be root there or of its
+/// user namespace.
 ///
 /// # Errors
 /// A sentence about what the machine does not allow.
@@ -37,7 +39,8 @@ pub(super) fn enter(work: &Path, programs: &[&Path]) -> Result<(), String> {
     if Path::new("/run").is_dir() && !programs.iter().any(|program| program.starts_with("/run")) {
         memory("/run", plain, "size=4k,mode=755").map_err(failed("/run"))?;
     }
-    // A container may forbid it. The older one shows processes, of which none can be entered without capabilities.
+    // A container may forbid it. The older one shows processes, of which none can be entered without
+    // capabilities.
     let _ = mount(Some("proc"), "/proc", Some("proc"), plain | MsFlags::MS_NOEXEC, none);
     let path =
         |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| failed("its name")(error.into()));

@@ -1,5 +1,5 @@
-//! A network device by the vhost-user protocol, as Linux's `virtio_uml` speaks it: notices in both directions are messages, since virtual
-//! time must not pass while they are under way.
+//! A network device by the vhost-user protocol, as Linux's `virtio_uml` speaks it: notices in both
+//! directions are messages, since virtual time must not pass while they are under way.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -40,8 +40,8 @@ const VERSION: u32 = 1;
 const IS_REPLY: u32 = 4;
 const WANTS_REPLY: u32 = 8;
 
-/// VIRTIO_F_VERSION_1, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MTU, and the protocol's own features. Nothing that lets the device work for the
-/// guest: packets are as they would be on the wire.
+/// VIRTIO_F_VERSION_1, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MTU, and the protocol's own features. Nothing
+/// that lets the device work for the guest: packets are as they would be on the wire.
 const FEATURES: u64 = 1 << 32 | 1 << 5 | 1 << 3 | 1 << 30;
 /// Replies, requests by the device, configuration, notices as messages.
 const PROTOCOL_FEATURES: u64 = 1 << 3 | 1 << 5 | 1 << 9 | 1 << 14;
@@ -49,7 +49,8 @@ const PROTOCOL_FEATURES: u64 = 1 << 3 | 1 << 5 | 1 << 9 | 1 << 14;
 /// The longest message, and the most descriptors with one.
 const LONGEST: usize = 4096;
 const MOST_DESCRIPTORS: usize = 8;
-/// SCM_MAX_FD of Linux: what comes with a message is taken as a whole, since it would stay open else.
+/// SCM_MAX_FD of Linux: what comes with a message is taken as a whole, since it would stay open
+/// else.
 const ROOM: usize = 253;
 
 /// A message of a guest.
@@ -142,7 +143,8 @@ impl Device {
         Device { memory: Memory::default(), queues: Default::default(), config, features: FEATURES, requests: None }
     }
 
-    /// A device of `mac80211_hwsim`, whose queues have the places of a network card's the other way round.
+    /// A device of `mac80211_hwsim`, whose queues have the places of a network card's the other way
+    /// round.
     pub fn radio() -> Device {
         Device {
             memory: Memory::default(),

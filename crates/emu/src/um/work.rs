@@ -1,5 +1,5 @@
-//! The folder that a controller and its guests share, as the controller sees it. Guests may put anything there: what is read is a file, and
-//! no more of it than it should have.
+//! The folder that a controller and its guests share, as the controller sees it. Guests may put
+//! anything there: what is read is a file, and no more of it than it should have.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,8 +11,8 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::shared::Shared;
 
-/// One of these folders is where guests find what is for them: a file system in memory that nobody else sees. Always the same, since a
-/// guest's random numbers follow from its command line, too.
+/// One of these folders is where guests find what is for them: a file system in memory that nobody
+/// else sees. Always the same, since a guest's random numbers follow from its command line, too.
 const PLACES: [&str; 3] = ["/media", "/mnt", "/srv"];
 /// It holds no more files. Their bytes are at most half of the machine's memory.
 const OPTIONS: &str = "mode=700,nr_inodes=65536";
@@ -116,7 +116,8 @@ impl Work {
     }
 }
 
-/// A guest's text as a terminal may show it: nothing that moves the cursor, or turns the line around.
+/// A guest's text as a terminal may show it: nothing that moves the cursor, or turns the line
+/// around.
 pub(crate) fn plain(text: &str) -> String {
     let is_safe = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_bidirectional(c));
     text.chars().map(|c| if is_safe(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
@@ -137,7 +138,8 @@ mod tests {
 
     use super::*;
 
-    /// Whatever a guest puts there in place of a file is no file, and a file is read as far as it may be.
+    /// Whatever a guest puts there in place of a file is no file, and a file is read as far as it
+    /// may be.
     #[test]
     fn what_a_guest_plants_is_not_followed_waited_for_or_read_without_end() {
         let top = std::env::temp_dir().join(format!("airtcp-work-{}", std::process::id()));

@@ -12,8 +12,9 @@ pub type LinkAddress = [u8; 6];
 
 /// A neighbour, as far as it can be told apart from others.
 ///
-/// Addresses of IP are its own choice: of IPv6 it has as many as it likes. The address on the link is not, where an access point takes frames
-/// from its stations alone. On a link without such addresses, as a TUN device, each address of IPv4 is a neighbour, and all of IPv6 are one.
+/// Addresses of IP are its own choice: of IPv6 it has as many as it likes. The address on the link
+/// is not, where an access point takes frames from its stations alone. On a link without such
+/// addresses, as a TUN device, each address of IPv4 is a neighbour, and all of IPv6 are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Neighbour {
     /// By its address on the link.
@@ -53,7 +54,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// A neighbour is forgotten when it was not heard for `expire_after`; at most `most` are remembered.
+    /// A neighbour is forgotten when it was not heard for `expire_after`; at most `most` are
+    /// remembered.
     pub fn new(expire_after: Span, most: usize) -> Sources {
         Sources { known: BTreeMap::new(), expire_after, most }
     }

@@ -41,7 +41,8 @@ impl Family {
 /// The connections whose path is another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// All, and the other terminals are others: the carrier came back, or the access point is another one.
+    /// All, and the other terminals are others: the carrier came back, or the access point is
+    /// another one.
     All,
     /// Those of a version of IP: its default route has another next hop.
     Family(Family),
@@ -148,7 +149,8 @@ impl Changes {
         }
     }
 
-    /// The default route as it is; `None`: there is none. Without one nothing is measured, so that alone is no other path.
+    /// The default route as it is; `None`: there is none. Without one nothing is measured, so that
+    /// alone is no other path.
     pub fn default_route(&mut self, now: Time, interface: u32, family: Family, hop: Option<NextHop>) {
         let one = self.of(interface);
         let route = &mut one.routes[family as usize];

@@ -1,4 +1,5 @@
-//! Wi-Fi's own news of a path: connect, roam and disconnect, by the family nl80211 of generic netlink. Not every kernel has it.
+//! Wi-Fi's own news of a path: connect, roam and disconnect, by the family nl80211 of generic
+//! netlink. Not every kernel has it.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -244,15 +245,16 @@ impl Wifi {
         self.socket.as_raw_fd()
     }
 
-    /// The next interfaces of which an access point is told, and which; `None` of one: it has none. `Err`: nothing waits
-    /// (`WouldBlock`), or messages were lost.
+    /// The next interfaces of which an access point is told, and which; `None` of one: it has none.
+    /// `Err`: nothing waits (`WouldBlock`), or messages were lost.
     pub fn poll(&mut self) -> io::Result<Vec<(u32, Option<Bssid>)>> {
         let n = sys::receive(self.socket.as_raw_fd(), &mut self.buffer)?;
         let all = messages(&self.buffer[..n]).filter(|(kind, _)| *kind == self.family);
         Ok(all.filter_map(|(_, body)| news(body)).collect())
     }
 
-    /// The access point of an interface; `None`: it has none, or more than one peer as an access point itself has.
+    /// The access point of an interface; `None`: it has none, or more than one peer as an access
+    /// point itself has.
     pub fn access_point(&self, interface: u32) -> Option<AccessPoint> {
         let mut found = self.all(GET_STATION, Some(interface), access_point)?;
         if found.len() == 1 { found.pop() } else { None }
@@ -361,7 +363,8 @@ mod tests {
         assert_eq!(interface(&body(NEW_INTERFACE, &[(INTERFACE, &word(9))])), Some(9));
     }
 
-    /// The control family describes itself: the same message that describes nl80211 where it exists.
+    /// The control family describes itself: the same message that describes nl80211 where it
+    /// exists.
     #[test]
     fn a_family_is_found_by_its_name() {
         let control = family("nlctrl", "notify").unwrap().expect("every kernel has it");

@@ -1,4 +1,5 @@
-//! The end of the buffer probe behind the access point: serves several senders at a time, each within bounds of size and time.
+//! The end of the buffer probe behind the access point: serves several senders at a time, each
+//! within bounds of size and time.
 //!
 //! A stranger can hold one of [`MOST_SESSIONS`] places from each of its networks. It loses the
 //! place after [`MOST_TIME`], or when it is silent and somebody else wants the place. `--from`

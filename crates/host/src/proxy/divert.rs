@@ -1,7 +1,9 @@
-//! How the kernel brings connections to the proxy: the lines of nft and ip, printed or held for as long as the proxy lives.
+//! How the kernel brings connections to the proxy: the lines of nft and ip, printed or held for as
+//! long as the proxy lives.
 //!
-//! The table belongs to a process `nft -i` that reads from this one. If this one ends in any way, the kernel removes the table. The lines
-//! of ip belong to nobody in the kernel, so a second process waits for the end of this one and takes them back.
+//! The table belongs to a process `nft -i` that reads from this one. If this one ends in any way,
+//! the kernel removes the table. The lines of ip belong to nobody in the kernel, so a second
+//! process waits for the end of this one and takes them back.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +16,8 @@ pub const TABLE: &str = "airtcp";
 /// Mark of connections that TPROXY brings, and number of the routing table that delivers them here.
 pub const LOCAL: u32 = 0x6175;
 
-/// Which connections the rules mean, as conditions of nft. None: there is no rule, so nothing is to come here.
+/// Which connections the rules mean, as conditions of nft. None: there is no rule, so nothing is to
+/// come here.
 fn conditions(rules: &Rules, is_v4: bool) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for rule in rules.rules.iter().filter(|rule| rule.prefix.is_none_or(|(ip, _)| ip.is_ipv4() == is_v4)) {
@@ -52,7 +55,8 @@ pub fn nft_lines(rules: &Rules, owned: bool) -> Vec<String> {
                 add(format!("add chain {table} redirected"));
                 add(format!("add chain {table} nat_in {{ type nat hook prerouting priority -100; }}"));
                 add(format!("add chain {table} nat_out {{ type nat hook output priority -100; }}"));
-                // Holds the kernel's tracking of connections, also once the other rules are gone: what is open needs it.
+                // Holds the kernel's tracking of connections, also once the other rules are gone: what is open
+                // needs it.
                 add(format!("add rule {table} nat_in ct state established accept"));
                 add(format!("add rule {table} nat_in fib daddr type != local jump redirected"));
                 add(format!(
@@ -125,7 +129,8 @@ fn ip(words: &str) -> Result<(), String> {
     Err(format!("`ip {words}` fails: {}", text.trim()))
 }
 
-/// A process that takes the lines of ip back when this one ends, in whatever way: then its input ends.
+/// A process that takes the lines of ip back when this one ends, in whatever way: then its input
+/// ends.
 fn keeper(families: &[&str]) -> std::io::Result<Child> {
     let lines = families.iter().flat_map(|family| ip_lines(family, "del"));
     let back: Vec<String> = lines.map(|line| format!("ip {line} 2>/dev/null")).collect();
@@ -139,7 +144,8 @@ fn keeper(families: &[&str]) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Takes back the lines of ip that are left if the proxy's whole group of processes was killed. Not while a proxy has its table.
+/// Takes back the lines of ip that are left if the proxy's whole group of processes was killed. Not
+/// while a proxy has its table.
 pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
     let table = Command::new("nft").args(["list", "table", "inet", TABLE]).output();
     if table.is_ok_and(|out| out.status.success()) {

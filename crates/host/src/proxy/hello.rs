@@ -1,9 +1,11 @@
-//! The name of the server in the first message of TLS, which clients send in the clear (RFC 6066, section 3).
+//! The name of the server in the first message of TLS, which clients send in the clear (RFC 6066,
+//! section 3).
 
 /// Most bytes of a first message that are looked at.
 pub const MOST_BYTES: usize = 16 * 1024;
 
-/// Most records that a first message is spread over. Each is looked at again with each byte that comes.
+/// Most records that a first message is spread over. Each is looked at again with each byte that
+/// comes.
 const MOST_RECORDS: usize = 256;
 
 /// Content of the first bytes of a connection.

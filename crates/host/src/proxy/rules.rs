@@ -1,4 +1,5 @@
-//! The file of the proxy: where it listens, which connections get which target, and limits. Errors name file, key, value and what is accepted.
+//! The file of the proxy: where it listens, which connections get which target, and limits. Errors
+//! name file, key, value and what is accepted.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -46,7 +47,8 @@ pub struct Rule {
     pub port: Option<u16>,
     /// Name of the server in TLS, in small letters; with `*.` before it, all names that end so.
     pub sni: Option<String>,
-    /// Payload rate of each connection; `None`: it passes through on the host's own congestion control.
+    /// Payload rate of each connection; `None`: it passes through on the host's own congestion
+    /// control.
     pub target: Option<DataRate>,
     /// The one of the two connections that has the target, or both.
     pub toward: Toward,
@@ -96,7 +98,8 @@ pub(crate) fn client(address: IpAddr) -> IpAddr {
 pub struct Limits {
     /// Connections at once.
     pub connections: usize,
-    /// Connections of one client at once: an address of IPv4, or a network of IPv6 with 64 bits. A quarter of all, if the file has none.
+    /// Connections of one client at once: an address of IPv4, or a network of IPv6 with 64 bits. A
+    /// quarter of all, if the file has none.
     pub per_client: usize,
     /// How long a server may take to answer.
     pub connect_timeout: Duration,
@@ -300,7 +303,8 @@ fn of_table(file: &Table, most: usize) -> Result<Rules, String> {
 }
 
 impl Rules {
-    /// Some rule that fits the server needs the name that the client gives, before another fits without.
+    /// Some rule that fits the server needs the name that the client gives, before another fits
+    /// without.
     pub fn needs_name(&self, server: SocketAddr) -> bool {
         self.rules.iter().find(|rule| rule.fits(server)).is_some_and(|rule| rule.sni.is_some())
     }

@@ -1,4 +1,5 @@
-//! One connection of the core's sender with a real receiver, packet by packet as bytes of IPv4. It does no I/O and reads no clock.
+//! One connection of the core's sender with a real receiver, packet by packet as bytes of IPv4. It
+//! does no I/O and reads no clock.
 //!
 //! The sender counts from 0 and believes that its peer does; here both have initial numbers.
 //! Options that the peer's SYN-ACK refuses (SACK, timestamps, scaled windows) or bounds (the
@@ -20,7 +21,8 @@ use etherparse::{Icmpv4Slice, Icmpv4Type, Ipv4Slice, TcpOptionElement, TcpSlice,
 
 /// Segment of a peer that announces none, bytes (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// So far before the number that is expected a packet of the peer still counts: an old one, whose ACK says nothing new.
+/// So far before the number that is expected a packet of the peer still counts: an old one, whose
+/// ACK says nothing new.
 const OLD: u32 = 1 << 30;
 
 /// Where the data come from.
@@ -46,7 +48,8 @@ pub enum End {
     Reset,
     /// No answer came to many repetitions.
     TimedOut,
-    /// A router says that packets are too large for what follows: bytes that fit, 0 if it does not say.
+    /// A router says that packets are too large for what follows: bytes that fit, 0 if it does not
+    /// say.
     TooLarge(u16),
     /// A router says that it goes no further.
     Unreachable(&'static str),
@@ -231,7 +234,8 @@ impl<S: Source> Conversation<S> {
             return; // neither old nor within the window
         }
         if read.has(TcpFlags::SYN) {
-            // Our ACK of it was lost, or it is somebody else's: either is answered in the same way (RFC 5961 section 4).
+            // Our ACK of it was lost, or it is somebody else's: either is answered in the same way (RFC 5961
+            // section 4).
             self.give(now, &read, true);
             return;
         }
@@ -257,7 +261,8 @@ impl<S: Source> Conversation<S> {
         }
     }
 
-    /// Hands the sender a packet with numbers as it counts them. `with_fin`: a FIN counts, all before it having come.
+    /// Hands the sender a packet with numbers as it counts them. `with_fin`: a FIN counts, all
+    /// before it having come.
     fn give(&mut self, now: Time, read: &Packet, with_fin: bool) {
         let Some(peer) = &self.peer else { return };
         let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
@@ -287,7 +292,8 @@ impl<S: Source> Conversation<S> {
         self.drain(now);
     }
 
-    /// The sender as the SYN-ACK lets it be: set up anew and brought to where it stands, if that differs.
+    /// The sender as the SYN-ACK lets it be: set up anew and brought to where it stands, if that
+    /// differs.
     fn agree(&mut self, tcp: &TcpSlice<'_>) {
         let (mut mss, mut sack, mut timestamps, mut scales) = (DEFAULT_MSS, false, false, false);
         for option in tcp.options_iterator().map_while(Result::ok) {
@@ -372,7 +378,8 @@ impl<S: Source> Conversation<S> {
         let header = bytes.len();
         bytes.resize(total, 0);
         if p.len > 0 {
-            // The first byte of the source has the offset 1. The sender's sizes leave room for the options, so all else is data.
+            // The first byte of the source has the offset 1. The sender's sizes leave room for the options, so
+            // all else is data.
             let data = &mut bytes[header..];
             debug_assert_eq!(data.len(), usize::from(p.len));
             if let Err(e) = self.source.fill(offset - 1, data) {

@@ -1,4 +1,5 @@
-//! The device behind which airtcp's own TCP is, and how its packets get on from there: the kernel forwards them, as a router does.
+//! The device behind which airtcp's own TCP is, and how its packets get on from there: the kernel
+//! forwards them, as a router does.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -68,7 +69,8 @@ fn onward(to: Ipv4Addr) -> Result<Option<String>, String> {
 }
 
 impl Way {
-    /// Opens the device and sees that packets to `to` get on. `forwards`: makes the kernel forward, and translate the address.
+    /// Opens the device and sees that packets to `to` get on. `forwards`: makes the kernel forward,
+    /// and translate the address.
     pub fn open(place: &Place, to: Ipv4Addr, packet_bytes: u16, forwards: bool) -> Result<Way, String> {
         let Place { device, kernel, own } = place;
         let onward = onward(to)?;

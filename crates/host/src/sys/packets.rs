@@ -65,7 +65,8 @@ pub fn next(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Sent>> {
             continue;
         }
         let mut sent = Sent { at: realtime(), length };
-        // SAFETY: the kernel has filled the message; the macros walk within its control data, and the value has the type that its kind says.
+        // SAFETY: the kernel has filled the message; the macros walk within its control data, and the value
+        // has the type that its kind says.
         unsafe {
             let head = libc::CMSG_FIRSTHDR(&raw const message);
             if !head.is_null() && (*head).cmsg_level == libc::SOL_SOCKET && (*head).cmsg_type == libc::SCM_TIMESTAMPNS {

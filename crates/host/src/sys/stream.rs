@@ -80,7 +80,8 @@ pub fn bind(fd: RawFd, address: SocketAddr) -> io::Result<()> {
     checked(unsafe { libc::bind(fd, (&raw const to).cast(), bytes) }).map(drop)
 }
 
-/// Listens on an address. `transparent`: also for connections to other hosts that netfilter's TPROXY brings; takes CAP_NET_ADMIN.
+/// Listens on an address. `transparent`: also for connections to other hosts that netfilter's
+/// TPROXY brings; takes CAP_NET_ADMIN.
 pub fn listen(address: SocketAddr, transparent: bool) -> io::Result<OwnedFd> {
     let fd = socket(address)?;
     set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -210,7 +211,8 @@ pub fn prepare_relay(fd: RawFd) -> io::Result<()> {
 /// Ends a connection by a reset.
 pub fn reset(socket: OwnedFd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the value has the length given. If it fails, closing ends the connection in the ordinary way.
+    // SAFETY: the value has the length given. If it fails, closing ends the connection in the ordinary
+    // way.
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

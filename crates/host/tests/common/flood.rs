@@ -14,7 +14,8 @@ use libbpf_rs::libbpf_sys::{
     BPF_F_TEST_XDP_LIVE_FRAMES, BPF_PROG_TYPE_XDP, bpf_prog_load, bpf_prog_test_run_opts, bpf_test_run_opts,
 };
 
-/// Copies of an ACK that one call has the kernel receive. Each call waits some 30 ms until the kernel has its program in place.
+/// Copies of an ACK that one call has the kernel receive. Each call waits some 30 ms until the
+/// kernel has its program in place.
 const COPIES: i32 = 1 << 18;
 
 const TCP_REPAIR: i32 = 19;
@@ -45,7 +46,8 @@ fn next(fd: RawFd, queue: i32) -> u32 {
 /// A program that passes each frame on: `mov r0, XDP_PASS` and `exit`.
 fn pass() -> OwnedFd {
     let instructions: [u64; 2] = [0x2_0000_00b7, 0x95];
-    // SAFETY: two instructions of eight bytes, names that end with zero; the descriptor is new and owned by nobody else.
+    // SAFETY: two instructions of eight bytes, names that end with zero; the descriptor is new and
+    // owned by nobody else.
     unsafe {
         OwnedFd::from_raw_fd(checked(bpf_prog_load(
             BPF_PROG_TYPE_XDP,
@@ -58,10 +60,11 @@ fn pass() -> OwnedFd {
     }
 }
 
-/// Connections with a byte on its way that never arrives, and for each an ACK which tells nothing new.
+/// Connections with a byte on its way that never arrives, and for each an ACK which tells nothing
+/// new.
 ///
-/// The ACKs come from a test run of an XDP program with `BPF_F_TEST_XDP_LIVE_FRAMES` (Linux 5.18): the kernel receives as many copies of a
-/// frame as asked, at less cost than sending them takes.
+/// The ACKs come from a test run of an XDP program with `BPF_F_TEST_XDP_LIVE_FRAMES` (Linux 5.18):
+/// the kernel receives as many copies of a frame as asked, at less cost than sending them takes.
 pub struct Flood {
     pass: OwnedFd,
     frames: Vec<Vec<u8>>,

@@ -1,4 +1,5 @@
-//! A small bed: two network namespaces, a line between their TUN devices. All goes with the test's process.
+//! A small bed: two network namespaces, a line between their TUN devices. All goes with the test's
+//! process.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -268,7 +269,8 @@ pub struct Upload {
 static PORTS: Mutex<u16> = Mutex::new(20_000);
 
 impl Upload {
-    /// `control`: what the program asks for; `before` runs on the socket's descriptor before it connects.
+    /// `control`: what the program asks for; `before` runs on the socket's descriptor before it
+    /// connects.
     pub fn new(bed: &Bed, control: Option<&str>, before: impl FnOnce(i32)) -> Upload {
         let port = {
             let mut ports = PORTS.lock().unwrap();

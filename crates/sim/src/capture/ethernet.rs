@@ -1,9 +1,11 @@
-//! Frames of a WaveLAN channel: its controllers send Ethernet frames, and the modem's preamble is no part of them.
+//! Frames of a WaveLAN channel: its controllers send Ethernet frames, and the modem's preamble is
+//! no part of them.
 //!
-//! Destination, source and type, the packet, padding to 60 bytes, and the FCS, whose length the interface states. A frame
-//! that collided or has errors has the bytes that were sent, under an FCS that is the complement of the right one. The time is that of
-//! the end of the frame. Addresses are those of 802.11 captures: `02:00`, two bytes for the channel and two for the radio; an access point
-//! routes, so it is itself the destination of what its stations send.
+//! Destination, source and type, the packet, padding to 60 bytes, and the FCS, whose length the
+//! interface states. A frame that collided or has errors has the bytes that were sent, under an FCS
+//! that is the complement of the right one. The time is that of the end of the frame. Addresses are
+//! those of 802.11 captures: `02:00`, two bytes for the channel and two for the radio; an access
+//! point routes, so it is itself the destination of what its stations send.
 
 use airtcp_core::wifi::FrameRecord;
 

@@ -1,15 +1,19 @@
-//! Frames of a wireless channel as a card in monitor mode hands them over: a radiotap header, the 802.11 frame, its FCS.
+//! Frames of a wireless channel as a card in monitor mode hands them over: a radiotap header, the
+//! 802.11 frame, its FCS.
 //!
 //! Radiotap fields are those of radiotap.org. Where they cannot say what is meant:
-//! - There is no TSFT, which stands for the first bit of an MPDU. The field "timestamp" has the end of the PPDU in microseconds,
-//!   pcapng's own timestamp the same to the nanosecond.
-//! - The antenna signal is the SNR above a noise of -94 dBm: thermal noise in 20 MHz and a noise figure of 7 dB, whatever the
-//!   scenario's. Without an SNR both fields are left out.
-//! - The channel's frequency follows from its name where that is a channel number of the band; else it is channel 6 or 36.
-//! - Corrupt frames have the bytes that were sent, under an FCS that is the complement of the right one, and the flag for it.
+//! - There is no TSFT, which stands for the first bit of an MPDU. The field "timestamp" has the end
+//!   of the PPDU in microseconds, pcapng's own timestamp the same to the nanosecond.
+//! - The antenna signal is the SNR above a noise of -94 dBm: thermal noise in 20 MHz and a noise
+//!   figure of 7 dB, whatever the scenario's. Without an SNR both fields are left out.
+//! - The channel's frequency follows from its name where that is a channel number of the band; else
+//!   it is channel 6 or 36.
+//! - Corrupt frames have the bytes that were sent, under an FCS that is the complement of the right
+//!   one, and the flag for it.
 //!
-//! Addresses are `02:00` (locally administered), two bytes for the channel and two for the radio. An access point routes, so
-//! it is itself the destination of what its stations send, and the source of what they get. Broadcasts have the broadcast address.
+//! Addresses are `02:00` (locally administered), two bytes for the channel and two for the radio.
+//! An access point routes, so it is itself the destination of what its stations send, and the
+//! source of what they get. Broadcasts have the broadcast address.
 
 use std::collections::BTreeMap;
 
@@ -190,7 +194,8 @@ impl Monitor {
         out[start + 2..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// Appends the frame up to its FCS. `write_packet` appends the whole IP packet that a data frame carries.
+    /// Appends the frame up to its FCS. `write_packet` appends the whole IP packet that a data
+    /// frame carries.
     pub(crate) fn write_frame(&self, frame: &FrameRecord, write_packet: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         let start = out.len();
         let from = self.address(frame.from);
@@ -233,7 +238,8 @@ impl Monitor {
             }
             FrameKind::Data => {
                 out.extend_from_slice(&from);
-                // Address 3: the destination beyond the distribution system, or the source. Both are the access point.
+                // Address 3: the destination beyond the distribution system, or the source. Both are the access
+                // point.
                 out.extend_from_slice(if flags & to_ds != 0 { &to } else { &from });
                 out.extend_from_slice(&(frame.sn << 4).to_le_bytes());
                 if self.is_qos(frame) {

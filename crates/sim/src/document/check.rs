@@ -1,5 +1,6 @@
-//! Keys, types, names and ranges of a document against the JSON Schema, with the place and the nearest accepted key of
-//! everything wrong at once. Generic: a new key or policy needs no line here.
+//! Keys, types, names and ranges of a document against the JSON Schema, with the place and the
+//! nearest accepted key of everything wrong at once. Generic: a new key or policy needs no line
+//! here.
 
 use std::collections::BTreeSet;
 
@@ -140,8 +141,8 @@ fn forms<'s>(root: &'s Json, schema: &'s Json) -> Vec<Form<'s>> {
     }
 }
 
-/// The key by which a table of this schema tells its kind, if a bare name stands for such a table (`"fifo"` for
-/// `{ name = "fifo" }`).
+/// The key by which a table of this schema tells its kind, if a bare name stands for such a table
+/// (`"fifo"` for `{ name = "fifo" }`).
 pub(crate) fn tag_key<'s>(root: &'s Json, schema: &'s Json) -> Option<&'s str> {
     forms(root, schema).iter().find_map(|form| form.tag()).map(|(key, _)| key)
 }

@@ -1,8 +1,10 @@
-//! Files in TOML (or JSON, or values of a program) as one tree that knows where everything was written.
+//! Files in TOML (or JSON, or values of a program) as one tree that knows where everything was
+//! written.
 //!
-//! Scenarios, sweeps and studies are read here: [`Document::load`] says in the same words what is no file of text,
-//! [`Document::check`] holds keys, types and ranges against a JSON Schema and finds everything wrong at once, and
-//! [`Document::fault`] gives any later finding its file, line, key and value.
+//! Scenarios, sweeps and studies are read here: [`Document::load`] says in the same words what is
+//! no file of text, [`Document::check`] holds keys, types and ranges against a JSON Schema and
+//! finds everything wrong at once, and [`Document::fault`] gives any later finding its file, line,
+//! key and value.
 
 pub(crate) mod check;
 pub(crate) mod error;
@@ -101,7 +103,8 @@ impl Document {
         }
     }
 
-    /// Parses JSON of the same structure. Members that are `null` count as absent. Faults name keys but no lines.
+    /// Parses JSON of the same structure. Members that are `null` count as absent. Faults name keys
+    /// but no lines.
     pub fn parse_json(text: &str, file_name: &str) -> Result<Document, Faults> {
         let json: Json = serde_json::from_str(text)
             .map_err(|error| whole_file(file_name, u32::try_from(error.line()).ok(), format!("not JSON: {error}")))?;
@@ -186,7 +189,8 @@ impl Document {
         self.tree.remove(&path.0);
     }
 
-    /// Puts parts of another document as a list at a path; they keep the places that they have there.
+    /// Puts parts of another document as a list at a path; they keep the places that they have
+    /// there.
     pub fn graft(&mut self, path: &Path, other: &Document, items: &[Tree]) {
         let file = self.others.len();
         self.others.push(other.file_name.clone());

@@ -1,4 +1,5 @@
-//! A document with the place of every key and value: what the checks walk over and what errors point into.
+//! A document with the place of every key and value: what the checks walk over and what errors
+//! point into.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -208,7 +209,8 @@ impl Tree {
         Tree { value, origin }
     }
 
-    /// For the typed parse. Dates and numbers that JSON has no room for become text, which no key accepts in their place.
+    /// For the typed parse. Dates and numbers that JSON has no room for become text, which no key
+    /// accepts in their place.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -237,7 +239,8 @@ impl Tree {
         }
     }
 
-    /// Puts a value at a path; a key that is there keeps its rank. Tables on the way are made, entries of lists are not.
+    /// Puts a value at a path; a key that is there keeps its rank. Tables on the way are made,
+    /// entries of lists are not.
     pub(crate) fn put(&mut self, path: &[Step], origin: Origin, new: Tree) {
         match path.split_first() {
             None => *self = new,

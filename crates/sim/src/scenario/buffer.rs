@@ -13,8 +13,8 @@ pub(super) enum Limit {
 }
 
 impl Buffer {
-    /// The limit for a line of this rate. `flows` must be set for [`BufferRule::BdpOverSqrtN`], `scale` finite and not
-    /// negative.
+    /// The limit for a line of this rate. `flows` must be set for [`BufferRule::BdpOverSqrtN`],
+    /// `scale` finite and not negative.
     pub(super) fn limit(&self, rate: DataRate) -> Limit {
         let flows = match self.rule {
             BufferRule::Bdp => 1,
@@ -22,7 +22,8 @@ impl Buffer {
         };
         let unit_bytes = self.packet_bytes.unwrap_or(1);
         let n = self.exact(rate, unit_bytes, flows).unwrap_or_else(|| {
-            // Too many digits for 128 bits: such a limit is astronomic, or its scale finer than a double resolves.
+            // Too many digits for 128 bits: such a limit is astronomic, or its scale finer than a double
+            // resolves.
             let bytes = rate.as_bps() as f64 * self.rtt.as_secs_f64() / 8.0 * self.scale;
             floor64(bytes / f64::from(unit_bytes) / f64::from(flows).sqrt())
         });
@@ -44,7 +45,8 @@ impl Buffer {
     }
 }
 
-/// The shortest decimal that reads back as `x`, as (digits, number of decimals): what the user wrote.
+/// The shortest decimal that reads back as `x`, as (digits, number of decimals): what the user
+/// wrote.
 fn decimal(x: f64) -> Option<(u128, u32)> {
     let text = x.to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));

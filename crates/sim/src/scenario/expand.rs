@@ -1,7 +1,9 @@
-//! From the file type to the [`RunSpec`]: what only the whole can tell is checked here, and groups become members.
+//! From the file type to the [`RunSpec`]: what only the whole can tell is checked here, and groups
+//! become members.
 //!
-//! A link direction, node or flow gets its index by its place in the file: entries in order, members in order, `from → to`
-//! before `to → from`. Everything drawn from the seed is drawn here or by streams named after these indices.
+//! A link direction, node or flow gets its index by its place in the file: entries in order,
+//! members in order, `from → to` before `to → from`. Everything drawn from the seed is drawn here
+//! or by streams named after these indices.
 
 mod attach;
 mod coop;
@@ -364,7 +366,8 @@ impl<'a> Expander<'a> {
         self.nodes.get(id.0 as usize).map_or("", |n| &n.name)
     }
 
-    /// The profile that comes with airtcp on which one of the file rests, by its name. It need not exist.
+    /// The profile that comes with airtcp on which one of the file rests, by its name. It need not
+    /// exist.
     fn built_in_profile<'n>(&'n self, name: &'n str) -> &'n str {
         let mut name = name;
         // A chain that goes round in a circle has been reported.

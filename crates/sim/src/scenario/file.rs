@@ -1,5 +1,5 @@
-//! The scenario file as written: strict about keys and types, free of policy. Doc comments here are the descriptions in
-//! the JSON Schema and the reference page.
+//! The scenario file as written: strict about keys and types, free of policy. Doc comments here are
+//! the descriptions in the JSON Schema and the reference page.
 
 mod coop;
 mod roam;
@@ -42,7 +42,8 @@ pub struct ScenarioFile {
     pub seed: u64,
     /// Simulated time, at most 30 days.
     pub duration: Span,
-    /// Summaries leave out the time before this. Time series and tables of single events include it.
+    /// Summaries leave out the time before this. Time series and tables of single events include
+    /// it.
     #[serde(default)]
     pub warmup: Span,
     /// Hosts and routers.
@@ -81,17 +82,18 @@ pub struct Node {
     pub name: String,
     /// `host` or `router`: hosts are ends of flows, routers forward packets.
     pub kind: NodeKind,
-    /// Makes a group: members `name[0]`, `name[1]` and so on, addressed together by `name`. Default: a single node, not a
-    /// group.
+    /// Makes a group: members `name[0]`, `name[1]` and so on, addressed together by `name`.
+    /// Default: a single node, not a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_COUNT))]
     pub count: Option<u32>,
-    /// Host profile: a built-in one or one from `profiles`. It sets every TCP option that a flow does not. Hosts only.
-    /// Default: `linux-6`.
+    /// Host profile: a built-in one or one from `profiles`. It sets every TCP option that a flow
+    /// does not. Hosts only. Default: `linux-6`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// How it takes packets from its interface, and which of them it merges on the way up to TCP. Hosts only. Default: as its
-    /// profile has it, for the air if it is a station of a WLAN and for a line otherwise.
+    /// How it takes packets from its interface, and which of them it merges on the way up to TCP.
+    /// Hosts only. Default: as its profile has it, for the air if it is a station of a WLAN and
+    /// for a line otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_offload: Option<ReceiveOffloadConfig>,
     /// Time that its processor needs for each packet it sends or receives, of any size: before the
@@ -101,8 +103,9 @@ pub struct Node {
     /// At most 1 s. Hosts only. Default: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub packet_time: Span,
-    /// Real programs run on it when the scenario runs in real time. Flows between two such hosts are left to them. In
-    /// simulated time nothing takes their place. Hosts only. Default: false.
+    /// Real programs run on it when the scenario runs in real time. Flows between two such hosts
+    /// are left to them. In simulated time nothing takes their place. Hosts only. Default:
+    /// false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub attach: bool,
 }
@@ -119,12 +122,13 @@ pub enum NodeKind {
 
 /// A line between two nodes, or one for each member of a group.
 ///
-/// A single end and a group: each member gets a line of its own. Two groups of equal size: member by member.
+/// A single end and a group: each member gets a line of its own. Two groups of equal size: member
+/// by member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: both ends, as `r1-r2`, or
-    /// `left3-r1` for a member.
+    /// Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: both
+    /// ends, as `r1-r2`, or `left3-r1` for a member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Node or group at one end, or one member as `left[3]`.
@@ -133,8 +137,8 @@ pub struct Link {
     pub to: String,
     /// Rate of the line in each direction, in bits of IP packets.
     pub rate: DataRate,
-    /// Rate of the line over time, in each direction. `rate` is then what queue disciplines and buffer rules calculate with.
-    /// Default: `rate` at all times.
+    /// Rate of the line over time, in each direction. `rate` is then what queue disciplines and
+    /// buffer rules calculate with. Default: `rate` at all times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_trace: Option<RateTraceConfig>,
     /// Propagation delay, one way: a duration, or a range over the members of a group.
@@ -142,13 +146,15 @@ pub struct Link {
     /// Queue discipline before the line. Default: `fifo` without a limit.
     #[serde(default = "defaults::queue")]
     pub queue: QueueConfig,
-    /// Limit of the queue by a rule instead of a number. Sets the queue's `limit_packets` or `limit_bytes`.
+    /// Limit of the queue by a rule instead of a number. Sets the queue's `limit_packets` or
+    /// `limit_bytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
     /// Probability with which each packet is lost on the line, after transmission.
     #[serde(default)]
     pub loss: Probability,
-    /// Holds some packets back on the line, so that those behind overtake them. Default: packets stay in order.
+    /// Holds some packets back on the line, so that those behind overtake them. Default: packets
+    /// stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Reorder>,
     /// Cost of the line for shortest-path routing.
@@ -173,7 +179,8 @@ impl Link {
     }
 }
 
-/// `r1-r2`; a member is named without its brackets (`left3-r1`), so that the name can be used like any other.
+/// `r1-r2`; a member is named without its brackets (`left3-r1`), so that the name can be used like
+/// any other.
 pub(super) fn default_link_name(from: &str, to: &str) -> String {
     plain_name(&format!("{from}-{to}"))
 }
@@ -191,7 +198,8 @@ pub struct Reverse {
     /// Propagation delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
-    /// Queue discipline. If it is set here, the `buffer` of the other direction does not apply to it.
+    /// Queue discipline. If it is set here, the `buffer` of the other direction does not apply to
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueConfig>,
     /// Limit of the queue by a rule. A rule uses the rate of its own direction.
@@ -216,7 +224,8 @@ pub struct Reverse {
 pub struct Reorder {
     /// Probability with which each packet is held back.
     pub probability: Probability,
-    /// Time for which it is held back: a duration, or a range from which each such packet draws its own.
+    /// Time for which it is held back: a duration, or a range from which each such packet draws its
+    /// own.
     pub delay: Hold,
 }
 
@@ -290,7 +299,8 @@ pub struct Buffer {
     #[serde(default = "defaults::scale")]
     #[schemars(range(min = 0))]
     pub scale: f64,
-    /// Size of the packets in which the limit is counted, headers included. Default: the limit is in bytes.
+    /// Size of the packets in which the limit is counted, headers included. Default: the limit is
+    /// in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub packet_bytes: Option<u16>,
@@ -309,7 +319,8 @@ pub enum BufferRule {
 /// A host profile: a base, and options that differ from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
-    /// Profile that sets all options that this one does not: a built-in one or another of `profiles`.
+    /// Profile that sets all options that this one does not: a built-in one or another of
+    /// `profiles`.
     #[serde(default = "defaults::profile")]
     pub base: String,
     /// Options of the host's radio if it is a station of a WLAN.
@@ -330,8 +341,9 @@ pub struct Flow {
     pub from: String,
     /// Host or group that receives, or one member as `right[3]`.
     pub to: String,
-    /// Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i. A smaller group
-    /// starts again at its first member. Default: the size of the larger of the two groups.
+    /// Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i. A
+    /// smaller group starts again at its first member. Default: the size of the larger of the
+    /// two groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_COUNT))]
     pub count: Option<u32>,
@@ -341,19 +353,22 @@ pub struct Flow {
     /// End of unlimited and repeating traffic. Default: the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// Kind of traffic: the name of a kind with its defaults, or a table with `kind` and its parameters.
+    /// Kind of traffic: the name of a kind with its defaults, or a table with `kind` and its
+    /// parameters.
     #[serde(default)]
     pub traffic: TrafficConfig,
-    /// Access category of its packets in the air, in both directions. It applies to radios with QoS.
+    /// Access category of its packets in the air, in both directions. It applies to radios with
+    /// QoS.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ac: Ac,
-    /// Options of the sending end that differ from its host's profile. Those that concern both ends (`packet_bytes`,
-    /// `handshake`, `timestamps`, `recovery`, `ecn`) apply to the receiving end as well, unless `receiver` sets them.
+    /// Options of the sending end that differ from its host's profile. Those that concern both ends
+    /// (`packet_bytes`, `handshake`, `timestamps`, `recovery`, `ecn`) apply to the receiving
+    /// end as well, unless `receiver` sets them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp: TcpOptions,
-    /// Options of the receiving end that differ from its host's profile. The ends agree as real ones do. They use
-    /// timestamps and SACK only if both have them, and the smaller of the two packet sizes. A handshake takes place if
-    /// the sender begins with one.
+    /// Options of the receiving end that differ from its host's profile. The ends agree as real
+    /// ones do. They use timestamps and SACK only if both have them, and the smaller of the two
+    /// packet sizes. A handshake takes place if the sender begins with one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub receiver: TcpOptions,
     /// Rate at which the receiving application reads. Default: at once.
@@ -387,9 +402,9 @@ pub struct StartRange {
     pub to: Span,
 }
 
-/// Recordings besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
-/// every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines of all its
-/// stations.
+/// Recordings besides the summaries. Links are named by entry (`bottleneck`: both directions and,
+/// for a group, every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN
+/// stands for the lines of all its stations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
@@ -405,14 +420,16 @@ pub struct Record {
     /// Links whose drops are recorded one by one. Default: the same as `links`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<String>>,
-    /// TCP flows whose retransmissions are recorded one by one, or true for all. They are names of entries (`web`: every flow
-    /// of it) or of single flows (`web[3]`). Each retransmission takes about 100 bytes of memory until the end of the run.
+    /// TCP flows whose retransmissions are recorded one by one, or true for all. They are names of
+    /// entries (`web`: every flow of it) or of single flows (`web[3]`). Each retransmission
+    /// takes about 100 bytes of memory until the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<Selection>,
-    /// Links whose packets are captured as they enter the line. `capture_air` captures those of a WLAN.
+    /// Links whose packets are captured as they enter the line. `capture_air` captures those of a
+    /// WLAN.
     pub capture: Vec<String>,
-    /// Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, if there are
-    /// at most 64.
+    /// Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of
+    /// them, if there are at most 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub air_series: Option<Vec<String>>,
     /// WLANs on whose channels each PPDU is recorded: their names, or true for all.

@@ -51,7 +51,8 @@ impl Scenario {
         Scenario::from_document(Document::parse(text, file_name)?, overrides)
     }
 
-    /// Parses JSON of the same structure. Members that are `null` count as absent. Errors name keys but no lines.
+    /// Parses JSON of the same structure. Members that are `null` count as absent. Errors name keys
+    /// but no lines.
     pub fn parse_json(text: &str, file_name: &str, overrides: &[Override]) -> Result<Scenario, ScenarioErrors> {
         Scenario::from_document(Document::parse_json(text, file_name)?, overrides)
     }
@@ -110,7 +111,8 @@ impl Scenario {
         expand::expand(&self.file, &self.source, attach)
     }
 
-    /// The scenario with overrides applied and defaults written out, as TOML that parses to the same run.
+    /// The scenario with overrides applied and defaults written out, as TOML that parses to the
+    /// same run.
     pub fn to_toml(&self) -> String {
         toml::to_string(erased(&self.resolved())).expect("every scenario can be written as TOML: see the tests")
     }
@@ -139,7 +141,8 @@ impl Scenario {
     }
 }
 
-/// The file without its type: what writes it is then compiled once for all formats, not once for each.
+/// The file without its type: what writes it is then compiled once for all formats, not once for
+/// each.
 fn erased(file: &ScenarioFile) -> &dyn erased_serde::Serialize {
     file
 }

@@ -1,5 +1,5 @@
-//! Overrides: `key=value` from the command line or a sweep, applied to the document before it is checked, so that an
-//! override is held to the same rules as the file.
+//! Overrides: `key=value` from the command line or a sweep, applied to the document before it is
+//! checked, so that an override is held to the same rules as the file.
 
 use serde_json::Value as Json;
 use toml::de::DeValue;
@@ -9,8 +9,9 @@ use super::error::unknown;
 use super::file::{default_link_name, plain_name};
 use super::tree::{Entry, Origin, Path, Step, Tree, Value};
 
-/// One override. The key is a dotted path; a list entry is addressed by its index (`flows[0].tcp.cc`) or its name
-/// (`links.bottleneck.rate`). The value is TOML, or else text as it stands.
+/// One override. The key is a dotted path; a list entry is addressed by its index
+/// (`flows[0].tcp.cc`) or its name (`links.bottleneck.rate`). The value is TOML, or else text as it
+/// stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
     /// As the user gave it, for error messages: `--set duration=10s`.
@@ -131,8 +132,8 @@ fn steps(key: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// The step that `step` means at `here`: in a list a name becomes an index. A bare policy name becomes a table, so that its
-/// parameters can be set.
+/// The step that `step` means at `here`: in a list a name becomes an index. A bare policy name
+/// becomes a table, so that its parameters can be set.
 fn into(here: &mut Tree, step: &Step, root: &Json, schema: Option<&Json>) -> Result<Step, String> {
     if let (Value::String(name), Step::Key(_)) = (&here.value, step) {
         if let Some(tag) = schema.and_then(|s| check::tag_key(root, s)) {
@@ -160,7 +161,8 @@ fn into(here: &mut Tree, step: &Step, root: &Json, schema: Option<&Json>) -> Res
     }
 }
 
-/// The name of a list entry; of a link or WLAN without one its default, of a station its node. Empty if there is none.
+/// The name of a list entry; of a link or WLAN without one its default, of a station its node.
+/// Empty if there is none.
 fn entry_name(entry: &Tree) -> String {
     let text = |key| entry.get(key).and_then(Tree::as_str);
     match (text("name"), text("from"), text("to"), text("ap").or(text("node"))) {

@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 #[cfg(not(target_arch = "wasm32"))]
 mod derived;
 
-/// JSON Schema, draft 2020-12. Every key has a description, every table refuses unknown keys. A constant, but for its size:
-/// made once per process, since every scenario is held against it.
+/// JSON Schema, draft 2020-12. Every key has a description, every table refuses unknown keys. A
+/// constant, but for its size: made once per process, since every scenario is held against it.
 pub fn schema() -> &'static Json {
     static SCHEMA: LazyLock<Json> = LazyLock::new(made);
     &SCHEMA

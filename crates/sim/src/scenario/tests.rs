@@ -511,7 +511,8 @@ fn every_override_that_an_example_suggests_works() {
     assert!(suggested >= 4);
 }
 
-/// A network of the given links between hosts a, b and routers r, s, with one flow; its `to` is on the line before the last.
+/// A network of the given links between hosts a, b and routers r, s, with one flow; its `to` is on
+/// the line before the last.
 fn flow_over(links: &[(&str, &str, bool)], traffic: &str) -> String {
     let mut text = String::from("duration = \"1s\"\n");
     for (name, kind) in [("a", "host"), ("b", "host"), ("r", "router"), ("s", "router")] {
@@ -549,7 +550,8 @@ fn what_would_need_more_memory_than_there_is_is_told_before_the_run() {
     ] {
         assert_eq!(faults(traffic), "", "{traffic}");
     }
-    // Each entry alone is within the bounds. The one that goes beyond is named, with file, line, key and what is accepted.
+    // Each entry alone is within the bounds. The one that goes beyond is named, with file, line, key
+    // and what is accepted.
     let mut text = flow_over(lines, r#"{ kind = "cbr", rate = "350Gbit/s" }"#);
     for name in ["g", "h", "i"] {
         text += &format!(

@@ -1,12 +1,16 @@
-//! Buffer probe: trains of datagrams, faster than the air carries them. Their losses tell the size of the access point's buffer.
+//! Buffer probe: trains of datagrams, faster than the air carries them. Their losses tell the size
+//! of the access point's buffer.
 //!
-//! Source: Ando, Murase and Oguchi, DICOMO 2010, as the study `tcp-av-handover` describes it in section 2.3.
+//! Source: Ando, Murase and Oguchi, DICOMO 2010, as the study `tcp-av-handover` describes it in
+//! section 2.3.
 //!
 //! Siblings: `train` sends the same datagrams without an estimate.
 //!
-//! Valid: a wire that is faster than the air, and a queue that drops only what does not fit. docs/probe.md lists the errors.
+//! Valid: a wire that is faster than the air, and a queue that drops only what does not fit.
+//! docs/probe.md lists the errors.
 //!
-//! Deviations: besides the published estimate there is one that corrects for datagrams that leave while the buffer fills.
+//! Deviations: besides the published estimate there is one that corrects for datagrams that leave
+//! while the buffer fills.
 
 use airtcp_core::buffer_probe::{EstimatorConfig, RunLog, Schedule, estimate};
 use airtcp_core::packet::Packet;
@@ -18,10 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use super::train::{Trains, check_distance};
 use super::{Context, Counters, Ends, Faults, Figure, Kind, Period, Report, Tables, datagram_bytes};
-use crate::error::BuildError;
 use crate::books::record::ratio;
+use crate::error::BuildError;
 
-/// Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's buffer.
+/// Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access
+/// point's buffer.
 ///
 /// The procedure and its errors: docs/probe.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,8 +35,8 @@ pub struct BufferProbe {
     /// Datagrams in a train. It must be well above the buffer, and above the raw estimate.
     #[schemars(range(min = 2))]
     pub count: u32,
-    /// Time between the datagrams of a train: shorter than the air needs for one, and no shorter than the wire needs.
-    /// Default: 96 Mbit/s, just below Fast Ethernet.
+    /// Time between the datagrams of a train: shorter than the air needs for one, and no shorter
+    /// than the wire needs. Default: 96 Mbit/s, just below Fast Ethernet.
     pub gap: Span,
     /// Size of a datagram, IP and UDP headers (28 bytes) included.
     #[schemars(range(min = 29))]
@@ -39,7 +44,8 @@ pub struct BufferProbe {
     /// Trains.
     #[schemars(range(min = 1))]
     pub runs: u32,
-    /// Time from the start of a train to the start of the next. It must be long enough for the buffer to drain.
+    /// Time from the start of a train to the start of the next. It must be long enough for the
+    /// buffer to drain.
     pub every: Span,
     /// Parameters of the estimate from the receiver's log.
     pub estimator: EstimatorConfig,

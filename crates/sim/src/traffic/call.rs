@@ -1,14 +1,19 @@
-//! Call: video frames as UDP datagrams in one direction, at a fixed rate or at one that adapts. A call both ways is two such flows.
+//! Call: video frames as UDP datagrams in one direction, at a fixed rate or at one that adapts. A
+//! call both ways is two such flows.
 //!
-//! Source: NADA (RFC 8698) adapts the rate; its parameters and bounds are those of the RFC. The grade is the rating R of the E-model
-//! (ITU-T G.107), for the best fixed playout delay: packets that come later count as missing.
+//! Source: NADA (RFC 8698) adapts the rate; its parameters and bounds are those of the RFC. The
+//! grade is the rating R of the E-model (ITU-T G.107), for the best fixed playout delay: packets
+//! that come later count as missing.
 //!
-//! Siblings: `train` sends at a fixed rate whatever happens and gives no grade. `stream` is a film over TCP.
+//! Siblings: `train` sends at a fixed rate whatever happens and gives no grade. `stream` is a film
+//! over TCP.
 //!
-//! Valid: interactive video between two parties. Frames are of equal size, so a film's scenes are not.
+//! Valid: interactive video between two parties. Frames are of equal size, so a film's scenes are
+//! not.
 //!
-//! Deviations: The encoder reaches a new rate with the next frame. Packets of a frame leave back to back, as without a pacer. Nothing is sent
-//! again and nothing is corrected. The grade rates speech with the delay and the loss of these packets, without the time of devices.
+//! Deviations: The encoder reaches a new rate with the next frame. Packets of a frame leave back to
+//! back, as without a pacer. Nothing is sent again and nothing is corrected. The grade rates speech
+//! with the delay and the loss of these packets, without the time of devices.
 
 use std::collections::VecDeque;
 
@@ -23,8 +28,8 @@ use serde::{Deserialize, Serialize};
 
 use super::train::{DatagramRow, DatagramRows};
 use super::{Context, Counters, Ends, Faults, Figure, Kind, Period, Report, Tables, payload};
-use crate::error::BuildError;
 use crate::books::record::{millis, ratio};
+use crate::error::BuildError;
 
 /// Frames of video, at a fixed rate or at one that adapts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -139,7 +144,8 @@ struct Sent {
     received: Option<Time>,
 }
 
-/// A report on its way back, and when its newest packet was sent and received: what the sender takes the round trip from.
+/// A report on its way back, and when its newest packet was sent and received: what the sender
+/// takes the round trip from.
 struct QueueNotice {
     report: NadaReport,
     newest_sent: Time,
@@ -289,7 +295,8 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
-/// The rating at the best fixed playout delay, of `all` packets among which those of `delays`, sorted, arrived.
+/// The rating at the best fixed playout delay, of `all` packets among which those of `delays`,
+/// sorted, arrived.
 fn grade(delays: &[f64], all: usize) -> f64 {
     // Waiting for one packet more costs delay and saves its loss.
     let at = |i: usize| rating(delays[i], 1.0 - (i + 1) as f64 / all as f64);

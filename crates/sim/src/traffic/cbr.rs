@@ -2,7 +2,8 @@
 //!
 //! Source: a call or a test such as `iperf3 -u`. Jitter is that of RFC 3550, section 6.4.1.
 //!
-//! Siblings: `stream` has the same rate over TCP. `train` sends in trains and records every datagram; `ping` is answered.
+//! Siblings: `stream` has the same rate over TCP. `train` sends in trains and records every
+//! datagram; `ping` is answered.
 //!
 //! Valid: calls, games and other loads that do not react to losses.
 //!
@@ -17,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Counters, Ends, Faults, Kind, Period, Report, payload};
-use crate::error::BuildError;
 use crate::books::record::ratio;
+use crate::error::BuildError;
 
 /// UDP datagrams at a constant rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,9 @@
-//! The cooperative daemon of a host: a driver of [`airtcp_core::coop::Daemon`], which is what runs on real hosts.
+//! The cooperative daemon of a host: a driver of [`airtcp_core::coop::Daemon`], which is what runs
+//! on real hosts.
 //!
-//! Its monitor reads the TCP flows that begin at the host, and its caps go to their senders. It sees what a kernel tells: the
-//! smoothed RTT, what was acknowledged, and whether there is anything to send. An announcement's bytes stay here; its packet
-//! carries their number.
+//! Its monitor reads the TCP flows that begin at the host, and its caps go to their senders. It
+//! sees what a kernel tells: the smoothed RTT, what was acknowledged, and whether there is anything
+//! to send. An announcement's bytes stay here; its packet carries their number.
 
 use std::collections::VecDeque;
 
@@ -149,7 +150,8 @@ impl Host {
         }
     }
 
-    /// Terminals that send, connections by phase (free, corrected, stopped), and the least cap in force.
+    /// Terminals that send, connections by phase (free, corrected, stopped), and the least cap in
+    /// force.
     pub(crate) fn state(&self) -> (u32, [u32; 3], Option<u32>) {
         let Some(daemon) = &self.daemon else { return (0, [0; 3], None) };
         let mut phases = [0; 3];

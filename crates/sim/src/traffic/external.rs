@@ -1,5 +1,6 @@
-//! Packets of real programs, from one host to another. Neither end is simulated: what is sent comes in by
-//! [`crate::world::World::inject`], and what arrives waits for [`crate::world::World::take_egress`].
+//! Packets of real programs, from one host to another. Neither end is simulated: what is sent comes
+//! in by [`crate::world::World::inject`], and what arrives waits for
+//! [`crate::world::World::take_egress`].
 
 use airtcp_core::units::Span;
 

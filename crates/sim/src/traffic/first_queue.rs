@@ -44,7 +44,8 @@ impl FirstQueue {
         Some(FirstQueue { link, overflow, early, drops_others })
     }
 
-    /// Notice of a packet dropped for `reason`. `is_own`: the packet that came last was of the same flow.
+    /// Notice of a packet dropped for `reason`. `is_own`: the packet that came last was of the same
+    /// flow.
     pub(crate) fn notice(&self, reason: DropReason, is_own: bool) -> Option<QueueNotice> {
         match reason {
             DropReason::Overflow if is_own || !self.drops_others => Some(self.overflow),

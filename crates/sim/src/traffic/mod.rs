@@ -1,9 +1,10 @@
-//! Traffic of flows. A kind of traffic is one file and one line of the registry below: the file has its parameters in scenario files,
-//! what is wrong with them, both ends of a flow, and what it adds to tables and summaries.
+//! Traffic of flows. A kind of traffic is one file and one line of the registry below: the file has
+//! its parameters in scenario files, what is wrong with them, both ends of a flow, and what it adds
+//! to tables and summaries.
 //!
-//! A flow has a source end and a destination end, each with a deadline of its own. Packets go out through [`Outputs`]. TCP is
-//! one kind with several applications ([`App`]), each of which decides when there is something to send; other kinds are protocols of
-//! their own ([`Kind`]).
+//! A flow has a source end and a destination end, each with a deadline of its own. Packets go out
+//! through [`Outputs`]. TCP is one kind with several applications ([`App`]), each of which decides
+//! when there is something to send; other kinds are protocols of their own ([`Kind`]).
 
 #[macro_use]
 mod registry;
@@ -68,13 +69,15 @@ pub(crate) trait Kind: Sized {
     fn check(&self, faults: &mut Faults);
     /// The largest packet that it sends, bytes at the IP layer.
     fn packet_bytes(&self) -> u16;
-    /// Packets that its source sends within a span at most; 0: as many as the network lets it. Scenarios are held to bounds by it.
+    /// Packets that its source sends within a span at most; 0: as many as the network lets it.
+    /// Scenarios are held to bounds by it.
     fn packets_within(&self, _: Span) -> u64 {
         0
     }
     /// Each packet is remembered, for a row of a table.
     const REMEMBERS_PACKETS: bool = false;
-    /// Its two ends share nothing but packets: they may be in different parts of a world, and [`Ends::join`] makes one of both.
+    /// Its two ends share nothing but packets: they may be in different parts of a world, and
+    /// [`Ends::join`] makes one of both.
     const MAY_PART: bool = false;
     /// Both ends of the flow.
     fn build(&self, ctx: &Context) -> Result<Self::Ends, BuildError>;
@@ -84,7 +87,8 @@ pub(crate) trait Kind: Sized {
 
 /// Both ends of a flow of one [`Kind`].
 pub(crate) trait Ends {
-    /// When the source has something to do; [`Time::NEVER`]: nothing. It may also be asked before that time.
+    /// When the source has something to do; [`Time::NEVER`]: nothing. It may also be asked before
+    /// that time.
     fn deadline(&self) -> Time;
     /// The source's time has come: what it sends goes to `out`.
     fn on_deadline(&mut self, now: Time, out: &mut Outputs);
@@ -92,14 +96,16 @@ pub(crate) trait Ends {
     fn destination_deadline(&self) -> Time {
         Time::NEVER
     }
-    /// The destination's time has come: what it sends goes to `out`, marked by [`Packet::set_reverse`].
+    /// The destination's time has come: what it sends goes to `out`, marked by
+    /// [`Packet::set_reverse`].
     fn on_destination_deadline(&mut self, _now: Time, _out: &mut Outputs) {}
-    /// A packet has arrived: at the source if it is a reverse one, otherwise at the destination. It may change the deadline of that
-    /// end alone.
+    /// A packet has arrived: at the source if it is a reverse one, otherwise at the destination. It
+    /// may change the deadline of that end alone.
     fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Outputs);
     /// Everything so far that tables count from warmup on.
     fn counters(&self) -> Counters;
-    /// Takes the destination from another copy of the flow, where it was while the source was here. See [`Kind::MAY_PART`].
+    /// Takes the destination from another copy of the flow, where it was while the source was here.
+    /// See [`Kind::MAY_PART`].
     fn join(&mut self, _destination: Self)
     where
         Self: Sized,
@@ -116,7 +122,8 @@ pub(crate) trait App: Sized {
     type Running: Running + std::fmt::Debug;
     /// It sends all it has, whenever the flow stops.
     const OUTLASTS_STOP: bool = false;
-    /// A flow has one connection, without an end of its own: so its two ends share nothing but packets.
+    /// A flow has one connection, without an end of its own: so its two ends share nothing but
+    /// packets.
     const IS_ONE_CONNECTION: bool = false;
 
     /// With all defaults, as its bare name stands for; `None`: it needs parameters.
@@ -137,7 +144,8 @@ pub(crate) trait Running {
     fn on_deadline(&mut self, _now: Time) -> (u64, Time) {
         (0, Time::NEVER)
     }
-    /// A transfer that began at `start` is over. When the next one begins, on a connection of its own; `None`: there is none.
+    /// A transfer that began at `start` is over. When the next one begins, on a connection of its
+    /// own; `None`: there is none.
     fn on_end(&mut self, _now: Time, _start: Time) -> Option<Time> {
         None
     }
@@ -162,7 +170,8 @@ pub(crate) enum Gives {
     Endless,
     /// So many bytes, then it is closed: a transfer.
     Transfer(u64),
-    /// So many bytes for now; [`Running::on_deadline`] has more at `next`. The sender is frozen at the flow's stop.
+    /// So many bytes for now; [`Running::on_deadline`] has more at `next`. The sender is frozen at
+    /// the flow's stop.
     Data { bytes: u64, next: Time },
 }
 

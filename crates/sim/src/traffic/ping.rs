@@ -1,6 +1,8 @@
-//! Ping: echo requests at a fixed interval. The destination answers each at once with a packet of the same size.
+//! Ping: echo requests at a fixed interval. The destination answers each at once with a packet of
+//! the same size.
 //!
-//! Source: ICMP echo (RFC 792). The defaults are those of the command `ping` of Linux: one request of 84 bytes a second.
+//! Source: ICMP echo (RFC 792). The defaults are those of the command `ping` of Linux: one request
+//! of 84 bytes a second.
 //!
 //! Siblings: `cbr` and `train` measure one way and are not answered.
 //!
@@ -17,8 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Counters, Ends, Faults, Kind, Period, Report, Tables, payload};
-use crate::error::BuildError;
 use crate::books::record::{millis, ratio};
+use crate::error::BuildError;
 
 /// Echo requests at a fixed interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

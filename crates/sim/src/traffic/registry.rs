@@ -1,11 +1,12 @@
 //! The registry of kinds of traffic: name → what a scenario file says of it → both ends of a flow.
 
-/// Declares all kinds. `module => Config` names a file `module.rs` with a type `Config`, the parameters in scenario files. Under `tcp`
-/// it is an application and implements [`super::App`]; under `alone` it is a protocol of its own and implements
-/// [`super::Kind`]. The scenario name is `module`.
+/// Declares all kinds. `module => Config` names a file `module.rs` with a type `Config`, the
+/// parameters in scenario files. Under `tcp` it is an application and implements [`super::App`];
+/// under `alone` it is a protocol of its own and implements [`super::Kind`]. The scenario name is
+/// `module`.
 ///
-/// A kind is written as a table with a `kind` key (`{ kind = "ping", interval = "10ms" }`) or, where all its parameters have a
-/// default, as its name (`"ping"`).
+/// A kind is written as a table with a `kind` key (`{ kind = "ping", interval = "10ms" }`) or,
+/// where all its parameters have a default, as its name (`"ping"`).
 macro_rules! kinds {
     (
         tcp { $($app:ident => $app_config:ident),+ $(,)? }

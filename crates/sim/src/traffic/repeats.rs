@@ -1,8 +1,9 @@
 //! Retransmissions one by one, and which of them were needless.
 //!
-//! A copy of a segment is needless if one sent before it gets through, whether that comes first or is only late: then
-//! nothing was lost that it could replace. The sender cannot know; here each copy carries the number of its row, so that an arrival tells
-//! which copies were sent after the one that arrived. A copy that is lost itself may have been needless all the same.
+//! A copy of a segment is needless if one sent before it gets through, whether that comes first or
+//! is only late: then nothing was lost that it could replace. The sender cannot know; here each
+//! copy carries the number of its row, so that an arrival tells which copies were sent after the
+//! one that arrived. A copy that is lost itself may have been needless all the same.
 
 use std::collections::BTreeMap;
 

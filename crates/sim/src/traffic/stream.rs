@@ -1,12 +1,17 @@
-//! Stream: live video over one TCP connection. The application writes data at a constant rate as they come into being.
+//! Stream: live video over one TCP connection. The application writes data at a constant rate as
+//! they come into being.
 //!
-//! Source: none; it is an encoder of a constant rate. The default period is that of 25 pictures per second.
+//! Source: none; it is an encoder of a constant rate. The default period is that of 25 pictures per
+//! second.
 //!
-//! Siblings: `cbr` sends the same rate over UDP and does not react to losses. `unlimited` has no rate.
+//! Siblings: `cbr` sends the same rate over UDP and does not react to losses. `unlimited` has no
+//! rate.
 //!
-//! Valid: live video and other sources that cannot send ahead. A stored video is fetched in transfers.
+//! Valid: live video and other sources that cannot send ahead. A stored video is fetched in
+//! transfers.
 //!
-//! Deviations: a video encoder's pictures vary in size; here all are equal. At `stop` the sender is frozen.
+//! Deviations: a video encoder's pictures vary in size; here all are equal. At `stop` the sender is
+//! frozen.
 //!
 //! Data that the connection does not carry in time wait at the sender.
 

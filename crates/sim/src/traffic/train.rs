@@ -2,9 +2,11 @@
 //!
 //! Source: none; it is a measuring tool for dispersion, order and loss.
 //!
-//! Siblings: `buffer_probe` sends the same trains and estimates a buffer from them. `cbr` is even and records no single datagram.
+//! Siblings: `buffer_probe` sends the same trains and estimates a buffer from them. `cbr` is even
+//! and records no single datagram.
 //!
-//! Valid: measurements of short bursts. The load is the user's: a train leaves at its own rate, whatever the network carries.
+//! Valid: measurements of short bursts. The load is the user's: a train leaves at its own rate,
+//! whatever the network carries.
 //!
 //! Deviations: none known.
 

@@ -6,7 +6,8 @@
 //!
 //! Valid: completion times of files of one size.
 //!
-//! Deviations: no request precedes the data. The transfer continues to its end even if the flow's `stop` comes first.
+//! Deviations: no request precedes the data. The transfer continues to its end even if the flow's
+//! `stop` comes first.
 
 use airtcp_core::units::{Bytes, Time};
 use schemars::JsonSchema;

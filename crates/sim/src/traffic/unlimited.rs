@@ -2,12 +2,13 @@
 //!
 //! Source: the greedy source of congestion control studies; ns-2 calls it `FTP`.
 //!
-//! Siblings: `transfer` ends after its bytes, and `web` makes many transfers. `stream` writes no faster than its rate.
+//! Siblings: `transfer` ends after its bytes, and `web` makes many transfers. `stream` writes no
+//! faster than its rate.
 //!
 //! Valid: throughput and fairness of long downloads and uploads.
 //!
-//! Deviations: at `stop` the sender is frozen. It sends nothing more and ignores ACKs that still arrive; a host would close the
-//! connection.
+//! Deviations: at `stop` the sender is frozen. It sends nothing more and ignores ACKs that still
+//! arrive; a host would close the connection.
 
 use airtcp_core::units::Time;
 use schemars::JsonSchema;

@@ -1,17 +1,19 @@
 //! Web: a user who makes TCP transfers one after the other, each on a new connection.
 //!
-//! Source: SURGE (P. Barford and M. Crovella, "Generating representative web workloads for network and server performance
-//! evaluation", SIGMETRICS 1998). The defaults are those of Table 1 of the study `pacing-buffers`. Its body and tail are split
-//! 93 % to 7 %, as in Barford and Crovella.
+//! Source: SURGE (P. Barford and M. Crovella, "Generating representative web workloads for network
+//! and server performance evaluation", SIGMETRICS 1998). The defaults are those of Table 1 of the
+//! study `pacing-buffers`. Its body and tail are split 93 % to 7 %, as in Barford and Crovella.
 //!
 //! Siblings: `transfer` is one transfer of a given size.
 //!
-//! Valid: many short flows that come and go, as with pages of the web of 1998. Today's pages use fewer and longer connections.
+//! Valid: many short flows that come and go, as with pages of the web of 1998. Today's pages use
+//! fewer and longer connections.
 //!
-//! Deviations: SURGE's pages embed objects with short gaps between them; here each transfer stands alone.
+//! Deviations: SURGE's pages embed objects with short gaps between them; here each transfer stands
+//! alone.
 //!
-//! Sizes come from a lognormal body with a Pareto tail, and gaps from a Pareto distribution. At `stop` a transfer in progress
-//! continues, and no other begins.
+//! Sizes come from a lognormal body with a Pareto tail, and gaps from a Pareto distribution. At
+//! `stop` a transfer in progress continues, and no other begins.
 
 use airtcp_core::convert::floor64;
 use airtcp_core::rng::{Purpose, Rng};
@@ -23,9 +25,10 @@ use serde::{Deserialize, Serialize};
 use super::{App, Context, Faults, Gives, Running};
 use crate::error::BuildError;
 
-/// A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other, each on a new connection.
-/// Sizes come from a lognormal body with a Pareto tail, gaps from a Pareto distribution. The defaults are those of the study
-/// `pacing-buffers`, its body and tail split 93 % to 7 % as in Barford and Crovella.
+/// A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other,
+/// each on a new connection. Sizes come from a lognormal body with a Pareto tail, gaps from a
+/// Pareto distribution. The defaults are those of the study `pacing-buffers`, its body and tail
+/// split 93 % to 7 % as in Barford and Crovella.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Web {
@@ -38,7 +41,8 @@ pub struct Web {
     pub tail_fraction: Probability,
     /// Tail: smallest size.
     pub tail_k: Bytes,
-    /// Tail: Pareto shape, above 0. At 1 or below the mean is infinite, and `max_bytes` decides what is sent.
+    /// Tail: Pareto shape, above 0. At 1 or below the mean is infinite, and `max_bytes` decides
+    /// what is sent.
     pub tail_alpha: f64,
     /// Smallest gap.
     pub gap_k: Span,

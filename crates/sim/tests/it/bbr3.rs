@@ -55,7 +55,8 @@ fn alone_it_fills_the_pipe_without_a_standing_queue() {
     }
 }
 
-/// The draft, section 3: it tolerates losses below two percent, which leave CUBIC a fraction of the line.
+/// The draft, section 3: it tolerates losses below two percent, which leave CUBIC a fraction of the
+/// line.
 #[test]
 fn one_percent_of_losses_keeps_its_rate() {
     let rate = |cc: &str| {
@@ -66,7 +67,8 @@ fn one_percent_of_losses_keeps_its_rate() {
     assert!(bbr3 > 0.8 * 19.3 && bbr3 > 2.0 * cubic, "{bbr3} and {cubic} Mbit/s");
 }
 
-/// With a buffer of one bandwidth-delay product it leaves CUBIC more than version 1 does; with five both have their share, too.
+/// With a buffer of one bandwidth-delay product it leaves CUBIC more than version 1 does; with five
+/// both have their share, too.
 #[test]
 fn cubic_lives_beside_it() {
     let share = |cc: &str, packets: u32| {

@@ -34,7 +34,8 @@ fn linux() -> Arc<TcpConfig> {
     Arc::new(config)
 }
 
-/// left - r1 - right, with a TCP, a UDP and a ping flow, the two directions of the second line captured.
+/// left - r1 - right, with a TCP, a UDP and a ping flow, the two directions of the second line
+/// captured.
 fn spec() -> RunSpec {
     let node = |name: &str, is_host| NodeSpec::new(name, is_host);
     let link = |name: &str, from, to| LinkSpec {
@@ -92,7 +93,8 @@ fn packet(flow: u32, kind: Kind, size: u16) -> Packet {
     p
 }
 
-/// A connection with a loss, ECN, SACK and a close, a datagram, a ping and its reply. Odd sizes are among them.
+/// A connection with a loss, ECN, SACK and a close, a datagram, a ping and its reply. Odd sizes are
+/// among them.
 fn story() -> Vec<Captured> {
     let (syn, ack, fin, psh) = (TcpFlags::SYN, TcpFlags::ACK, TcpFlags::FIN, TcpFlags::PSH);
     let (ece, cwr) = (TcpFlags::ECE, TcpFlags::CWR);
@@ -225,7 +227,8 @@ proptest! {
     }
 }
 
-/// Takes whole writes until `room` bytes are used up, then fails; remembers what came through, and where writes ended.
+/// Takes whole writes until `room` bytes are used up, then fails; remembers what came through, and
+/// where writes ended.
 struct Disk {
     taken: Rc<RefCell<(Vec<u8>, Vec<usize>)>>,
     room: usize,
@@ -246,7 +249,8 @@ impl Write for Disk {
     }
 }
 
-/// More than fits into the writer's buffer several times over, with packets of very different sizes.
+/// More than fits into the writer's buffer several times over, with packets of very different
+/// sizes.
 fn long_story() -> Vec<Captured> {
     let mut packets: Vec<_> = (0..40).flat_map(|_| story()).collect();
     packets.insert(300, Captured { packet: packet(1, Kind::Udp, u16::MAX), ..packets[0] });
@@ -311,7 +315,8 @@ fn what_the_spec_does_not_have_is_an_error_not_a_panic() {
     assert_eq!(error.to_string(), "link 7 is to be captured, but there are only 3");
 }
 
-/// Fields of each packet as tshark sees them, every checksum checked; `None`, and a line on the terminal, without tshark.
+/// Fields of each packet as tshark sees them, every checksum checked; `None`, and a line on the
+/// terminal, without tshark.
 fn tshark(file: &[u8], fields: &[&str]) -> Option<Vec<Vec<String>>> {
     if Command::new("tshark").arg("--version").output().is_err() {
         // Not eprintln!, which the test harness keeps to itself when a test passes.

@@ -1,4 +1,5 @@
-//! Captures of wireless channels: byte by byte, read back by another library, and as tshark sees them.
+//! Captures of wireless channels: byte by byte, read back by another library, and as tshark sees
+//! them.
 
 use std::io::Write;
 use std::process::Command;
@@ -194,7 +195,8 @@ fn data_frames_say_who_how_and_what() {
     let body = |frame: &(u32, u64, Vec<u8>, u32)| frame.2[usize::from(frame.2[2])..].to_vec();
     let (sent, again, old) = (body(&a), body(&b), body(&c));
 
-    // QoS data to the DS: BSSID, source, destination; sequence number 0x123; TID 5; LLC and SNAP of IPv4.
+    // QoS data to the DS: BSSID, source, destination; sequence number 0x123; TID 5; LLC and SNAP of
+    // IPv4.
     assert_eq!(sent.len(), 26 + 8 + 100 + 4);
     assert_eq!(sent[..2], [0x88, 0x01]);
     assert_eq!(sent[4..22], [2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0]);
@@ -202,7 +204,8 @@ fn data_frames_say_who_how_and_what() {
     assert_eq!(sent[26..34], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
     assert_eq!(sent[34], 0x45);
     assert_eq!(sent[134..], crc32(&sent[..134]).to_le_bytes());
-    // The copy: retry bit, the same packet though the record no longer has it, a wrong FCS and the flag for it.
+    // The copy: retry bit, the same packet though the record no longer has it, a wrong FCS and the flag
+    // for it.
     assert_eq!((again[1], &again[34..134]), (0x09, &sent[34..134]));
     assert_eq!(again[134..], (!crc32(&again[..134])).to_le_bytes());
     let flags = |frame: &(u32, u64, Vec<u8>, u32)| frame.2[8];

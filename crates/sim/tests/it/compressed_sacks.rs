@@ -5,7 +5,8 @@ use airtcp_sim::capture::NoCapture;
 use airtcp_sim::scenario::{Override, Scenario};
 use airtcp_sim::world::World;
 
-/// One flow over a line that loses packets at random; BBR keeps it full, so that a hole is open most of the time.
+/// One flow over a line that loses packets at random; BBR keeps it full, so that a hole is open
+/// most of the time.
 const LINE: &str = r#"
 duration = "20s"
 warmup = "2s"

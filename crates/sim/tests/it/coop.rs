@@ -64,14 +64,16 @@ fn daemons_hear_each_other_through_the_air() {
     }
     assert!(repeated > 30 * SEEDS, "{repeated}");
     assert!(terminals.iter().all(|&n| n > 3.4), "{terminals:?}");
-    // The access point repeats an announcement as a group frame: once, without an ACK. Among five radios that always
-    // have something to send a third of the frames collide (Bianchi 2000, CWmin 15); half may be lost to chance.
+    // The access point repeats an announcement as a group frame: once, without an ACK. Among five
+    // radios that always have something to send a third of the frames collide (Bianchi 2000, CWmin
+    // 15); half may be lost to chance.
     for heard in heard_of_all {
         assert!(heard > 30 * SEEDS && heard <= 66 * SEEDS, "three others, some lost by collision: {heard}");
     }
 }
 
-/// A daemon that believes the path to carry 1 Mbit/s caps a window at 2 Mbit/s x 0.25 s; without queues nothing is capped.
+/// A daemon that believes the path to carry 1 Mbit/s caps a window at 2 Mbit/s x 0.25 s; without
+/// queues nothing is capped.
 #[test]
 fn a_cap_in_force_bounds_the_window() {
     let base = ["duration=40s", "warmup=20s", "nodes.phone.count=2"];

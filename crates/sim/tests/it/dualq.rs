@@ -48,7 +48,8 @@ fn neither_starves_and_only_the_classic_one_waits() {
     let [(scalable, its_rtt), (classic, its_other)] =
         run(&["flows.scalable.tcp.cc={ name = 'dctcp', alpha_bits = 20 }"]);
     println!("dualpi2: {scalable:.1} Mbit/s {its_rtt:.1} ms, {classic:.1} Mbit/s {its_other:.1} ms");
-    // RFC 9332, appendix C: a coupling of 2 gives equal shares; the shorter round trip of the scalable flow is in its favour.
+    // RFC 9332, appendix C: a coupling of 2 gives equal shares; the shorter round trip of the scalable
+    // flow is in its favour.
     assert!((0.5..2.0).contains(&(scalable / classic)), "{scalable} and {classic} Mbit/s");
     assert!(scalable + classic > 34.0, "{scalable} + {classic} Mbit/s");
     // 40 ms and its own time on the line; the classic queue is held at 15 ms.
@@ -58,7 +59,8 @@ fn neither_starves_and_only_the_classic_one_waits() {
 
 #[test]
 fn a_classic_echo_tells_dctcp_too_much() {
-    // Latched, every ACK until the reduction carries the echo: alpha comes out too large, and the line is not full.
+    // Latched, every ACK until the reduction carries the echo: alpha comes out too large, and the line
+    // is not full.
     let alone = |more: &[&str]| {
         let sets: Vec<&str> = ["flows.classic.stop=11s"].iter().chain(more).copied().collect();
         run(&sets)[0].0
@@ -68,8 +70,9 @@ fn a_classic_echo_tells_dctcp_too_much() {
     assert!(each > latched, "{each} and {latched} Mbit/s");
 }
 
-/// RFC 9332, appendix C: a coupling of 2 gives flows of either kind the same share. Ten and ten, so that the probability hardly varies: it
-/// squares the mean of what it marks with, not of what it drops with.
+/// RFC 9332, appendix C: a coupling of 2 gives flows of either kind the same share. Ten and ten, so
+/// that the probability hardly varies: it squares the mean of what it marks with, not of what it
+/// drops with.
 #[test]
 fn ten_scalable_and_ten_classic_flows_share_alike() {
     for control in [
@@ -97,7 +100,8 @@ fn ten_scalable_and_ten_classic_flows_share_alike() {
     }
 }
 
-/// Two flows, of 6 and 26 ms: Prague's have about the same rate, where the rates of `dctcp` go by their round trips.
+/// Two flows, of 6 and 26 ms: Prague's have about the same rate, where the rates of `dctcp` go by
+/// their round trips.
 #[test]
 fn prague_does_not_depend_on_short_round_trips() {
     let share = |control: &str| {

@@ -1,4 +1,5 @@
-//! Hosts whose processor takes a time for each packet, in whole runs: exact times, one server for both directions, and mistakes.
+//! Hosts whose processor takes a time for each packet, in whole runs: exact times, one server for
+//! both directions, and mistakes.
 
 use airtcp_core::table::Data;
 use airtcp_sim::capture::NoCapture;
@@ -75,7 +76,8 @@ fn an_echo_needs_it_twice_at_either_host() {
 
 #[test]
 fn more_than_it_can_do_waits_and_what_is_done_comes_in_order() {
-    // A packet every 2 ms, and 4 ms for each: half of them are done, and the last waited for as long as half the run.
+    // A packet every 2 ms, and 4 ms for each: half of them are done, and the last waited for as long as
+    // half the run.
     let fast = r#"flows.flow.traffic={ kind = "cbr", rate = "4Mbit/s", packet_bytes = 1000 }"#;
     for slow in ["nodes.a.packet_time=4ms", "nodes.b.packet_time=4ms"] {
         let out = run(&[fast, slow]);
@@ -88,7 +90,8 @@ fn more_than_it_can_do_waits_and_what_is_done_comes_in_order() {
 
 #[test]
 fn segments_and_their_acks_share_one_processor() {
-    // With an ACK for every segment the receiver handles two packets for each, and so does the sender: 1460 bytes in twice 3 ms.
+    // With an ACK for every segment the receiver handles two packets for each, and so does the sender:
+    // 1460 bytes in twice 3 ms.
     let tcp = ["flows.flow.receiver.ack_every=1", "nodes.a.profile=freebsd-2.2.1", "nodes.b.profile=freebsd-2.2.1"];
     let goodput = |slow: &[&str]| first(&run(&[&tcp, slow].concat()), "goodput_bps");
     let bound = 1460.0 * 8.0 / 0.006;
@@ -105,8 +108,8 @@ fn no_time_is_as_if_the_key_were_not_there() {
     assert_eq!(summary(&["nodes.a.packet_time=0s", "nodes.b.packet_time=0ms"]), summary(&[]));
 }
 
-/// A Linux sender hears of each segment that its own first queue refuses. One whose processor stands between does not, and its
-/// counters do not fall.
+/// A Linux sender hears of each segment that its own first queue refuses. One whose processor
+/// stands between does not, and its counters do not fall.
 #[test]
 fn what_the_first_queue_drops_later_counts_as_sent() {
     let sets = [r#"links.line.queue={ name = "fifo", limit_packets = 5 }"#, "record.interval=1ms"];

@@ -210,7 +210,8 @@ fn a_campus_is_divided_and_balanced() {
 
 #[test]
 fn what_cannot_be_divided_is_one_world() {
-    // Transfers one after the other tie their ends together, and so do what is recorded of each of their copies.
+    // Transfers one after the other tie their ends together, and so do what is recorded of each of
+    // their copies.
     for (text, change) in [(campus(3, "\"web\""), None), (campus(3, "\"unlimited\""), Some("duration=\"unlimited\""))] {
         let changes: Vec<Override> = change.iter().map(|c| Override::parse(c).unwrap()).collect();
         let Ok(spec) = Scenario::parse(&text, "x.toml", &changes).and_then(|s| s.to_spec()) else { continue };

@@ -1,5 +1,6 @@
-//! The same bits on every CPU. The test runs itself once more with the C library's variants for FMA and AVX2 switched off: they
-//! round `exp`, `log`, `pow` and `sin` differently, so whatever comes from the platform's functions differs.
+//! The same bits on every CPU. The test runs itself once more with the C library's variants for FMA
+//! and AVX2 switched off: they round `exp`, `log`, `pow` and `sin` differently, so whatever comes
+//! from the platform's functions differs.
 
 use std::hint::black_box;
 use std::path::Path;

@@ -24,7 +24,8 @@ fn f64s(output: &RunOutput, table: &str, column: &str) -> Vec<f64> {
     }
 }
 
-/// An access point of `limit` packets and `driver_frames`, its station and another one, and a host on a wire.
+/// An access point of `limit` packets and `driver_frames`, its station and another one, and a host
+/// on a wire.
 fn cell(phy: &str, wire: &str, seed: u64, (limit, driver_frames): (u32, u32), flows: &str) -> String {
     format!(
         r#"
@@ -154,9 +155,10 @@ fn a_train_that_fits_gives_a_lower_bound_and_one_that_is_not_over_nothing() {
 
 // ---- ACKs ------------------------------------------------------------------------------------------------------------
 
-/// `n` stations upload; their ACKs wait at the access point in `qdisc`, before a driver of so many frames. The server
-/// merges nothing on the way up, so that it acknowledges as `receiver` says. Segments leave one by one: several at once even out the
-/// shares that ACKs lost to an overflow make unequal (Jain 0.97).
+/// `n` stations upload; their ACKs wait at the access point in `qdisc`, before a driver of so many
+/// frames. The server merges nothing on the way up, so that it acknowledges as `receiver` says.
+/// Segments leave one by one: several at once even out the shares that ACKs lost to an overflow
+/// make unequal (Jain 0.97).
 fn uploads(n: u32, phy: &str, (qdisc, driver_frames): (&str, u32), delay: &str, receiver: &str) -> RunOutput {
     seeded_uploads(4, n, phy, (qdisc, driver_frames), delay, receiver)
 }
@@ -279,7 +281,8 @@ fn filtering_acks_keeps_them_from_overflowing() {
 
 #[test]
 fn fewer_acks_leave_more_of_the_air_to_the_data() {
-    // One station, 40 ms of wire: 100 ACKs a second. Measured: from 24.4 to 28.9 Mbit/s and from 47.9 to 54.5.
+    // One station, 40 ms of wire: 100 ACKs a second. Measured: from 24.4 to 28.9 Mbit/s and from 47.9
+    // to 54.5.
     for (phy, driver_frames, fewer, gain) in [("g", 1, 8.0, 1.1), ("n", 64, 15.0, 1.08)] {
         let with = |n| {
             let receiver = format!(r#"{{ acks_per_rtt = {n}, delayed_ack = "100ms" }}"#);

@@ -1,4 +1,5 @@
-//! Lines whose rate varies: times by hand, one rate as a line without a trace, and nothing lost or made.
+//! Lines whose rate varies: times by hand, one rate as a line without a trace, and nothing lost or
+//! made.
 
 use airtcp_core::units::{Span, Time};
 use airtcp_sim::capture::NoCapture;
@@ -24,7 +25,8 @@ fn column(output: &RunOutput, table: &str, column: &str) -> Vec<f64> {
 
 #[test]
 fn packets_leave_as_their_bits_pass() {
-    // 1500 bytes: 1 ms at 12 Mbit/s, then a change within the second packet, an outage within the third, and a delay of 10 ms.
+    // 1500 bytes: 1 ms at 12 Mbit/s, then a change within the second packet, an outage within the
+    // third, and a delay of 10 ms.
     let output = output(
         r#"duration = "1s"
         nodes = [{ name = "a", kind = "host" }, { name = "b", kind = "host" }]
@@ -40,7 +42,8 @@ fn packets_leave_as_their_bits_pass() {
         to = "b"
         traffic = { kind = "train", count = 4, packet_bytes = 1500 }"#,
     );
-    // 2.5 ms for the second; a quarter of the third passes before 3 ms, the rest after 20 ms; then 0.5 ms.
+    // 2.5 ms for the second; a quarter of the third passes before 3 ms, the rest after 20 ms; then 0.5
+    // ms.
     let received = column(&output, "datagrams", "received_s");
     for (at, expected_ms) in received.iter().zip([11.0, 12.5, 30.375, 30.875]) {
         assert!((at - expected_ms * 1e-3).abs() < 1e-12, "{received:?}");

@@ -119,14 +119,16 @@ fn acks_per_packet(out: &RunOutput) -> f64 {
 fn an_upload_is_acknowledged_once_for_what_one_interrupt_brings() {
     let off = run(WLAN, &["nodes.server.receive_offload=off"]);
     assert!((0.48..0.56).contains(&acks_per_packet(&off)), "every second segment: {}", acks_per_packet(&off));
-    // A-MPDUs go over the wire as bursts of 1 Gbit/s: 16 segments in 192 us. Timestamps that differ part some.
+    // A-MPDUs go over the wire as bursts of 1 Gbit/s: 16 segments in 192 us. Timestamps that differ
+    // part some.
     let igb = run(WLAN, &[]);
     assert!(acks_per_packet(&igb) < 0.2, "{}", acks_per_packet(&igb));
     // Fewer ACKs contend with the data.
     assert!(of(&igb, "goodput_bps") > of(&off, "goodput_bps"));
 }
 
-/// The card decides both how frames go down and how packets come up: ath9k (the profile's) hands them up one by one, mt76 merges.
+/// The card decides both how frames go down and how packets come up: ath9k (the profile's) hands
+/// them up one by one, mt76 merges.
 #[test]
 fn a_download_is_acknowledged_once_for_each_a_mpdu_where_the_driver_merges() {
     let down = ["flows.flow.from=server", "flows.flow.to=laptop"];
@@ -141,8 +143,8 @@ fn a_download_is_acknowledged_once_for_each_a_mpdu_where_the_driver_merges() {
     assert!(with(&[&mt76[..], &["nodes.laptop.profile=linux-3.13"]].concat()) > 0.48);
 }
 
-/// Linux 6.18 over veth at 143 Mbit/s sends 0.51 ACKs a packet where each packet is polled by itself, and 0.04 with a flush timeout of
-/// 100 us.
+/// Linux 6.18 over veth at 143 Mbit/s sends 0.51 ACKs a packet where each packet is polled by
+/// itself, and 0.04 with a flush timeout of 100 us.
 #[test]
 fn evenly_spaced_packets_merge_only_where_something_waits_for_them() {
     let with = |offload: &str| acks_per_packet(&run(LINE, &[&format!("nodes.b.receive_offload={offload}")]));

@@ -1,4 +1,5 @@
-//! Hosts that walk from access point to access point: what becomes of their packets, and of their connections.
+//! Hosts that walk from access point to access point: what becomes of their packets, and of their
+//! connections.
 
 use airtcp_core::table::{Data, Table};
 use airtcp_core::units::{Span, Time};

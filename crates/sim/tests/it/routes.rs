@@ -12,7 +12,8 @@ use crate::common::*;
 const RATE: DataRate = DataRate::from_mbps(10);
 const DELAY: Span = Span::from_ms(1);
 
-/// Every path that visits no node twice and leads through routers only; the best by cost, hops, then link ids.
+/// Every path that visits no node twice and leads through routers only; the best by cost, hops,
+/// then link ids.
 fn best_path(spec: &RunSpec, from: NodeId, to: NodeId) -> Option<Vec<u32>> {
     fn extend(spec: &RunSpec, to: NodeId, at: NodeId, path: &mut Vec<u32>, all: &mut Vec<(u64, usize, Vec<u32>)>) {
         if at == to {

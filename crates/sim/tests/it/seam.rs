@@ -1,4 +1,5 @@
-//! The seam to real programs, with a clock set by hand: what is injected fares as what is simulated.
+//! The seam to real programs, with a clock set by hand: what is injected fares as what is
+//! simulated.
 
 use airtcp_core::packet::{FlowId, Kind, Packet, PacketId};
 use airtcp_core::units::{Span, Time};
@@ -10,9 +11,11 @@ use airtcp_sim::spec::{NodeId, RunSpec};
 use airtcp_sim::world::{NotInjected, RunOutput, World};
 use proptest::prelude::*;
 
-// The kernel of `b` merges what it receives by itself; so nothing is merged in the simulations to compare with.
+// The kernel of `b` merges what it receives by itself; so nothing is merged in the simulations to
+// compare with.
 
-/// Trains of datagrams from `a` and `c` to `b`, behind a bottleneck that drops and a line that loses, beside simulated TCP.
+/// Trains of datagrams from `a` and `c` to `b`, behind a bottleneck that drops and a line that
+/// loses, beside simulated TCP.
 const WIRED: &str = r#"
     duration = "3s"
     nodes = [
@@ -120,8 +123,8 @@ impl Replay<'_> {
     }
 }
 
-/// Injects datagrams at the times of the train's, and looks in at other times as `wakes` has it, ns after the last time.
-/// `take`: whether to take what has arrived, wake by wake.
+/// Injects datagrams at the times of the train's, and looks in at other times as `wakes` has it, ns
+/// after the last time. `take`: whether to take what has arrived, wake by wake.
 fn replay(text: &str, sent: &[f64], wakes: &[u64], take: &[bool]) -> (Vec<Option<Time>>, RunOutput) {
     let mut spec = attached(text, &["a", "b"]);
     assert_eq!(spec.external.left_out, ["train"]);
@@ -332,7 +335,8 @@ fn a_run_without_an_end_goes_on() {
     assert!(egress.time > Time::ZERO + Span::from_ms(5007) && egress.packet().size == 500);
 }
 
-/// A phone that walks from one access point to another and back, over both queues' ways to end an association.
+/// A phone that walks from one access point to another and back, over both queues' ways to end an
+/// association.
 const WALK: &str = r#"
     duration = "12s"
     nodes = [
@@ -365,8 +369,8 @@ const WALK: &str = r#"
     stations = ["phone"]
 "#;
 
-/// A real kernel waits for its buffers: whatever becomes of a packet, also between associations and over two radios, its host hears once
-/// that it no longer holds it.
+/// A real kernel waits for its buffers: whatever becomes of a packet, also between associations and
+/// over two radios, its host hears once that it no longer holds it.
 #[test]
 fn each_packet_that_a_radio_held_is_released_once() {
     for (station, ap) in [("keep", "drop"), ("keep", "forward"), ("drop", "drop"), ("drop", "forward")] {

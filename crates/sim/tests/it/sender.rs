@@ -43,7 +43,8 @@ fn of(output: &RunOutput, column: &str, flow: usize) -> f64 {
 
 const MBPS_13: &str = r#"{ rate_control = { name = "fixed", rate = "13Mbit/s" }"#;
 
-/// The ACKs of a whole A-MPDU come in one instant. RACK (RFC 8985) repeats what the radio has given up, and nothing else.
+/// The ACKs of a whole A-MPDU come in one instant. RACK (RFC 8985) repeats what the radio has given
+/// up, and nothing else.
 #[test]
 fn rack_sends_nothing_again_that_was_only_overtaken_in_the_same_instant() {
     let wlan = format!(
@@ -56,8 +57,9 @@ fn rack_sends_nothing_again_that_was_only_overtaken_in_the_same_instant() {
     assert_eq!(needless, 0.0, "of {again}");
 }
 
-/// Below a sender there is what `tcp_tso_autosize` and `tcp_small_queue_check` leave room for: at 6.5 Mbit/s an skb has 4 or 5 segments, and
-/// two of them and one more may wait; a sender of single segments has less there, and a shorter round trip.
+/// Below a sender there is what `tcp_tso_autosize` and `tcp_small_queue_check` leave room for: at
+/// 6.5 Mbit/s an skb has 4 or 5 segments, and two of them and one more may wait; a sender of single
+/// segments has less there, and a shorter round trip.
 #[test]
 fn what_waits_below_a_sender_follows_from_what_it_sends_at_once() {
     let with = |rate: &str, flow: &str| {
@@ -75,7 +77,8 @@ fn what_waits_below_a_sender_follows_from_what_it_sends_at_once() {
     }
 }
 
-/// A short queue in the host itself overflows. Linux hears of it, and nothing is lost; a sender that does not hear repeats what it dropped.
+/// A short queue in the host itself overflows. Linux hears of it, and nothing is lost; a sender
+/// that does not hear repeats what it dropped.
 #[test]
 fn what_the_hosts_own_queue_has_no_room_for_is_not_sent_and_not_repeated() {
     let radio = format!(
@@ -112,7 +115,8 @@ flows = [{{ name = "up", from = "a", to = "b", tcp = {{ local_drops = "{drops}" 
     }
 }
 
-/// Disciplines that drop on the way in, as the host's own queue (net/sched of Linux 6.12): what each tells, and what follows.
+/// Disciplines that drop on the way in, as the host's own queue (net/sched of Linux 6.12): what
+/// each tells, and what follows.
 #[test]
 fn red_pie_and_fq_codel_tell_the_sender_above_them_what_they_drop() {
     let with = |queue: &str, drops: &str| {
@@ -137,7 +141,8 @@ flows = [{{ name = "up", from = "a", to = "b", tcp = {{ cc = "reno", local_drops
     assert!(again < 0.8 * dropped, "{again} of {dropped}");
     let (again, dropped, _) = with(pie, "lost");
     assert!(again >= dropped, "{again} of {dropped}");
-    // RED's early drops and FQ-CoDel's overflow are losses that the sender hears of at once: NET_XMIT_CN. It reduces before it repairs, and once.
+    // RED's early drops and FQ-CoDel's overflow are losses that the sender hears of at once:
+    // NET_XMIT_CN. It reduces before it repairs, and once.
     for queue in ["{ name = \"red\", limit_packets = 100 }", "{ name = \"fq_codel\", limit_packets = 20 }"] {
         let (again, dropped, _) = with(queue, "unsent");
         assert!(again > 0.0, "{queue}");

@@ -39,7 +39,8 @@ fn u64s<'a>(output: &'a RunOutput, table: &str, column: &str) -> &'a [u64] {
     }
 }
 
-/// `flows` pairs of hosts at a 10 Mbit/s, 20 ms bottleneck with room for `buffer` packets; the bottleneck is link 0.
+/// `flows` pairs of hosts at a 10 Mbit/s, 20 ms bottleneck with room for `buffer` packets; the
+/// bottleneck is link 0.
 fn dumbbell(flows: &[Traffic], buffer: u32, seconds: u64, stop: Time) -> RunSpec {
     let mut spec = empty(3, Span::from_secs(seconds));
     let (r1, r2) = (spec.router("r1"), spec.router("r2"));
@@ -57,7 +58,8 @@ fn dumbbell(flows: &[Traffic], buffer: u32, seconds: u64, stop: Time) -> RunSpec
 
 #[test]
 fn a_sized_transfer_takes_handshake_and_flight_to_the_nanosecond() {
-    // SYN, SYN-ACK and ACK are 40 bytes; one segment of 1000 bytes takes 0.08 + 0.8 + 0.08 ms to transmit; 22 ms each way.
+    // SYN, SYN-ACK and ACK are 40 bytes; one segment of 1000 bytes takes 0.08 + 0.8 + 0.08 ms to
+    // transmit; 22 ms each way.
     let spec = dumbbell(&[tcp("ns2-reno", TcpApp::Transfer(Transfer { bytes: Bytes::new(960) }))], 100, 2, Time::NEVER);
     let output = run(&spec);
     let small_ms = 22.0 + 3.2e-3 + 32e-3 + 3.2e-3;
@@ -173,7 +175,8 @@ fn a_web_user_makes_one_transfer_after_the_other() {
         let output = run(&spec);
         let (start, end) = (f64s(&output, "transfers", "start_s"), f64s(&output, "transfers", "end_s"));
         let bytes = u64s(&output, "transfers", "bytes");
-        // Mean gap 0.3 s, mean transfer some tenths: some dozens in 30 s; 16 and more reuse incarnation numbers.
+        // Mean gap 0.3 s, mean transfer some tenths: some dozens in 30 s; 16 and more reuse incarnation
+        // numbers.
         assert!(start.len() > 20, "{}", start.len());
         for i in 0..start.len() {
             assert!(start[i] < 30.0 && end[i] > start[i] && bytes[i] > 0);
@@ -205,7 +208,8 @@ fn a_slow_reader_holds_the_sender_back() {
     assert!((0.9e6..1.1e6).contains(&goodput), "{goodput}");
 }
 
-/// 10 Mbit/s of line: a stream below that gets its rate, one above it gets the line, and both end at their stop.
+/// 10 Mbit/s of line: a stream below that gets its rate, one above it gets the line, and both end
+/// at their stop.
 #[test]
 fn a_stream_takes_its_rate_and_no_more() {
     let stop = Time::ZERO + Span::from_secs(20);
@@ -221,7 +225,8 @@ fn a_stream_takes_its_rate_and_no_more() {
 
 #[test]
 fn the_queue_and_the_arithmetic_path_carry_tcp_alike() {
-    // One flow only, so that no two packets meet in the same nanosecond: then the paths agree to the bit.
+    // One flow only, so that no two packets meet in the same nanosecond: then the paths agree to the
+    // bit.
     let spec = dumbbell(&[tcp("linux-6", TcpApp::Unlimited(Unlimited {}))], 30, 20, Time::NEVER);
     let mut captured = spec.clone();
     captured.record.capture = (0..spec.links.len() as u32).map(LinkId).collect();
@@ -271,7 +276,8 @@ traffic = { kind = "unlimited" }
 tcp = { cc = "cubic" }
 "#;
 
-/// The queue of a flow is a matter of the seed: who has one alone gets half of the air, three in one get a sixth each.
+/// The queue of a flow is a matter of the seed: who has one alone gets half of the air, three in
+/// one get a sixth each.
 #[test]
 fn which_flow_has_a_queue_of_its_own_depends_on_the_seed() {
     let mut spec =
@@ -287,7 +293,8 @@ fn which_flow_has_a_queue_of_its_own_depends_on_the_seed() {
     }
     alone.sort_unstable();
     alone.dedup();
-    // Any one flow, or none where they are two and two: one seed after the other must not give the same.
+    // Any one flow, or none where they are two and two: one seed after the other must not give the
+    // same.
     assert!(alone.len() >= 3, "{alone:?}");
 }
 

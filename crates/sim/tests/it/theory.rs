@@ -77,7 +77,8 @@ impl Case {
     }
 }
 
-/// Mathis, Semke, Mahdavi and Ott, ACM CCR 27(3), 1997: a mean window of sqrt(3/2) / sqrt(p) with an ACK per segment.
+/// Mathis, Semke, Mahdavi and Ott, ACM CCR 27(3), 1997: a mean window of sqrt(3/2) / sqrt(p) with
+/// an ACK per segment.
 #[test]
 fn reno_under_random_loss_follows_mathis() {
     for loss in [0.0005, 0.002] {
@@ -94,8 +95,9 @@ fn reno_under_random_loss_follows_mathis() {
     }
 }
 
-/// A sawtooth from W to W/2 with W = BDP + B keeps the line busy when B is at least BDP; with B below that it delivers
-/// (BDP + B)^2 * 3/8 segments in (BDP + B)/2 round trips, less the round trips that are longer while the queue is not empty.
+/// A sawtooth from W to W/2 with W = BDP + B keeps the line busy when B is at least BDP; with B
+/// below that it delivers (BDP + B)^2 * 3/8 segments in (BDP + B)/2 round trips, less the round
+/// trips that are longer while the queue is not empty.
 #[test]
 fn one_reno_flow_needs_a_bandwidth_delay_product_of_buffer() {
     let utilisation = |limit_packets| {
@@ -118,9 +120,10 @@ fn one_reno_flow_needs_a_bandwidth_delay_product_of_buffer() {
     }
 }
 
-/// Mean window of CUBIC's curve (RFC 9438 figure 1) under random loss, as a fluid: a loss after an exponentially distributed
-/// number of segments, then W(t) = C (t - K)^3 + Wmax. Poojary and Sharma (arXiv 1510.08496) solve the same chain; it is a
-/// quarter above the response function of RFC 9438 section 5.1, which assumes losses at equal distances.
+/// Mean window of CUBIC's curve (RFC 9438 figure 1) under random loss, as a fluid: a loss after an
+/// exponentially distributed number of segments, then W(t) = C (t - K)^3 + Wmax. Poojary and Sharma
+/// (arXiv 1510.08496) solve the same chain; it is a quarter above the response function of RFC 9438
+/// section 5.1, which assumes losses at equal distances.
 fn cubic_fluid(loss: f64, rtt: f64) -> f64 {
     const C: f64 = 0.4;
     const BETA: f64 = 0.7;
@@ -203,10 +206,11 @@ fn row(table: &mut String, head: &str, g: &GroupSummary) {
     .unwrap();
 }
 
-/// Access links at the bottleneck's own rate, drop-tail, round numbers: a backlogged flow's packets come exactly as the
-/// bottleneck's packets leave. Were departures always first at equal times, it would find room each time, and with these
-/// seeds one flow takes nearly all of the line (Floyd and Jacobson, "On traffic phase effects", 1991, and what
-/// `crates/sim/src/network/link.rs` says on ties). ns-2 gives a fairness of 0.97 to a like network.
+/// Access links at the bottleneck's own rate, drop-tail, round numbers: a backlogged flow's packets
+/// come exactly as the bottleneck's packets leave. Were departures always first at equal times, it
+/// would find room each time, and with these seeds one flow takes nearly all of the line (Floyd and
+/// Jacobson, "On traffic phase effects", 1991, and what `crates/sim/src/network/link.rs` says on
+/// ties). ns-2 gives a fairness of 0.97 to a like network.
 #[test]
 fn no_flow_locks_the_others_out() {
     for seed in 1..=6 {

@@ -1,4 +1,5 @@
-//! Whole worlds with datagrams and pings: times to the nanosecond, conservation, order, determinism.
+//! Whole worlds with datagrams and pings: times to the nanosecond, conservation, order,
+//! determinism.
 
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
@@ -49,7 +50,8 @@ fn a_train_takes_the_time_of_its_lines() {
     for (i, at) in received.iter().enumerate() {
         assert!((at - (first + i as f64 * 1e-3)).abs() < 1e-12, "{received:?}");
     }
-    // Waits: 0.9 ms for the second, 1.8 ms for the third, of one second; on the first line 0.1 and 0.2 ms.
+    // Waits: 0.9 ms for the second, 1.8 ms for the third, of one second; on the first line 0.1 and 0.2
+    // ms.
     let queue = f64s(&output, "links", "queue_mean_packets");
     assert!((queue[2] - 2.7e-3).abs() < 1e-12 && (queue[0] - 0.3e-3).abs() < 1e-12, "{queue:?}");
     assert_eq!(u64s(&output, "links", "queue_max_packets")[..3], [2, 0, 2]);
@@ -86,7 +88,8 @@ fn an_overloaded_line_drops_what_exceeds_its_rate_and_an_underloaded_one_nothing
         let dropped = u64s(&output, "links", "dropped_overflow")[2];
         assert_eq!(arrived, load_bps / 1000);
         if expect_drops {
-            // Full by 1 s (50 places fill at 100 packets/s): from then on exactly the excess of 10 s is dropped.
+            // Full by 1 s (50 places fill at 100 packets/s): from then on exactly the excess of 10 s is
+            // dropped.
             assert_eq!(dropped, 1000);
             assert_eq!(u64s(&output, "links", "forwarded_packets")[2], 10_000);
             assert_eq!(f64s(&output, "links", "utilisation")[2], 1.0);
@@ -149,7 +152,8 @@ fn held_back_packets_arrive_later_by_their_delay_and_others_on_time() {
     };
     let plain = delays(&spec);
     assert_eq!(plain.1, [0; 4]);
-    // On the first link, which the second would be fused with otherwise; as drop-tail, and with a queue of its own.
+    // On the first link, which the second would be fused with otherwise; as drop-tail, and with a queue
+    // of its own.
     for (link, queue) in [(0, fifo(None, None)), (2, fifo(None, None)), (2, QueueConfig::by_name("codel").unwrap())] {
         spec.links[link].queue = queue;
         for (min, max) in [(5_000, 5_000), (1_000, 9_000)] {
@@ -218,7 +222,8 @@ fn warmup_and_interruption() {
     assert_eq!(cut.table("link_series").unwrap().len(), 20 * spec.links.len());
 }
 
-/// A packet is at a fused link from the very nanosecond of its arrival, which a summary that begins then includes.
+/// A packet is at a fused link from the very nanosecond of its arrival, which a summary that begins
+/// then includes.
 #[test]
 fn the_instant_of_an_arrival_at_a_fused_link() {
     let mut spec = empty(1, Span::from_ms(10));
@@ -287,7 +292,8 @@ fn held_back(probability: f64, min_us: u64, max_us: u64) -> Reorder {
     }
 }
 
-/// A ring of routers with chords, hosts on them, every kind of datagram traffic. `reordering`: on some of the links.
+/// A ring of routers with chords, hosts on them, every kind of datagram traffic. `reordering`: on
+/// some of the links.
 fn networks(reordering: bool) -> impl Strategy<Value = RunSpec> {
     let link = (
         1u64..200,

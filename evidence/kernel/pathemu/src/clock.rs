@@ -23,12 +23,14 @@ pub struct Weight {
     pub slice: bool,
 }
 
-/// A short slice has an early deadline: who wakes with one runs before what is running (EEVDF, since Linux 6.12).
+/// A short slice has an early deadline: who wakes with one runs before what is running (EEVDF,
+/// since Linux 6.12).
 const SLICE_NS: u64 = 100_000;
 
-/// More weight than others have, as far as the kernel grants it; no real-time priority, which would starve whoever has to
-/// run for the results to be right. A session of its own, since the kernel shares the processors between the autogroups of
-/// sessions first (`sched_autogroup_enabled`), and nice counts only within one.
+/// More weight than others have, as far as the kernel grants it; no real-time priority, which would
+/// starve whoever has to run for the results to be right. A session of its own, since the kernel
+/// shares the processors between the autogroups of sessions first (`sched_autogroup_enabled`), and
+/// nice counts only within one.
 pub fn ask_for_weight() -> Weight {
     // SAFETY: an all-zero sched_attr is a valid value of that C structure.
     let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
@@ -46,8 +48,9 @@ pub fn ask_for_weight() -> Weight {
     Weight { nice, autogroup: fs::write("/proc/self/autogroup", "-20").is_ok(), slice }
 }
 
-/// A real-time priority for a thread that sleeps most of the time, and only as long as it does: at such a priority a loop
-/// that never sleeps takes the processor from whoever has to run for the results to be right.
+/// A real-time priority for a thread that sleeps most of the time, and only as long as it does: at
+/// such a priority a loop that never sleeps takes the processor from whoever has to run for the
+/// results to be right.
 pub struct RealTime {
     held: bool,
     /// Of the second that is being watched.
@@ -76,7 +79,8 @@ impl RealTime {
         self.held
     }
 
-    /// The thread has slept from `from` to `to`. Gives the priority back, for good, if it sleeps too little.
+    /// The thread has slept from `from` to `to`. Gives the priority back, for good, if it sleeps
+    /// too little.
     pub fn slept(&mut self, from: u64, to: u64) {
         self.slept_ns += to - from;
         if self.held && self.is_too_busy(to) {
@@ -113,7 +117,8 @@ pub fn pollfd(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
-/// How long this thread has been ready to run and was not run, in all: the second figure of /proc/thread-self/schedstat.
+/// How long this thread has been ready to run and was not run, in all: the second figure of
+/// /proc/thread-self/schedstat.
 pub struct RunDelay {
     file: fs::File,
     before_ns: u64,
@@ -128,7 +133,8 @@ impl RunDelay {
         Ok(delay)
     }
 
-    /// What has come on top since the last call. Whatever became readable meanwhile waited that long at most.
+    /// What has come on top since the last call. Whatever became readable meanwhile waited that
+    /// long at most.
     pub fn since(&mut self) -> Result<u64, String> {
         use std::os::unix::fs::FileExt;
         let mut text = [0u8; 64];

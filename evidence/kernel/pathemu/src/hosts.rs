@@ -1,8 +1,9 @@
 //! Sender and receiver: sockets in either namespace, driven by the thread that carries the packets.
 //!
-//! A reader in a process of its own reads when the scheduler lets it, and the kernel acknowledges some segments when they
-//! are read: on a loaded machine its ACKs are the scheduler's. Here data is read as soon as it has been delivered, and what
-//! the senders have to send is topped up well before it runs out; both are checked.
+//! A reader in a process of its own reads when the scheduler lets it, and the kernel acknowledges
+//! some segments when they are read: on a loaded machine its ACKs are the scheduler's. Here data is
+//! read as soon as it has been delivered, and what the senders have to send is topped up well
+//! before it runs out; both are checked.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +12,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use crate::clock::os_error;
 
 const PORT: u16 = 5001;
-/// TCP_INFO's fields that are sampled, with their places in `struct tcp_info` (include/uapi/linux/tcp.h) and sizes.
+/// TCP_INFO's fields that are sampled, with their places in `struct tcp_info`
+/// (include/uapi/linux/tcp.h) and sizes.
 const INFO: [(&str, usize, usize); 9] = [
     ("rtt_us", 68, 4),
     ("ssthresh", 76, 4),
@@ -124,7 +126,8 @@ impl Hosts {
                 plan.cc.as_bytes(),
                 &format!("TCP_CONGESTION {}", plan.cc),
             )?;
-            // Twice what is to be ahead, and room for what is outstanding; the kernel doubles it for its own needs.
+            // Twice what is to be ahead, and room for what is outstanding; the kernel doubles it for its own
+            // needs.
             let bytes = i32::try_from(2 * plan.ahead + (16 << 20)).unwrap_or(i32::MAX / 2);
             set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes.to_ne_bytes(), "SO_SNDBUFFORCE")?;
             flows.push(Flow { start_ns, socket, open: false, written: 0, series: Vec::new() });

@@ -1,11 +1,14 @@
-//! The bottleneck: a drop-tail queue, a line of given rate, and losses on the line whose sequence has a seed.
+//! The bottleneck: a drop-tail queue, a line of given rate, and losses on the line whose sequence
+//! has a seed.
 
 use std::collections::VecDeque;
 
-/// Which packets the line loses: the n-th draw of a seed is for the n-th packet sent, whatever the queue dropped.
+/// Which packets the line loses: the n-th draw of a seed is for the n-th packet sent, whatever the
+/// queue dropped.
 ///
-/// The draws are those of airtcp's first link for the same seed (`crates/core/src/rng.rs`: the stream of component 0 and
-/// purpose `LinkLoss`, xoshiro256++ filled by SplitMix64), so that both lines lose the same packets of their counts.
+/// The draws are those of airtcp's first link for the same seed (`crates/core/src/rng.rs`: the
+/// stream of component 0 and purpose `LinkLoss`, xoshiro256++ filled by SplitMix64), so that both
+/// lines lose the same packets of their counts.
 pub struct Losses {
     chance: f64,
     state: [u64; 4],
@@ -167,8 +170,8 @@ mod tests {
         assert!(matches!(l.arrive(1_000_000, 1500), Fate::Sent(2_000_000)));
     }
 
-    /// What airtcp 0.1 loses of datagrams that pass its first link with a chance of 0.3: `tests/test_kernel_bench.py` compares
-    /// the two without this list.
+    /// What airtcp 0.1 loses of datagrams that pass its first link with a chance of 0.3:
+    /// `tests/test_kernel_bench.py` compares the two without this list.
     #[test]
     fn a_seed_has_its_sequence_of_losses() {
         let lost = |seed| {

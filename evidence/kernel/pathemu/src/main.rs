@@ -1,16 +1,19 @@
-//! A bottleneck between two network namespaces: packets that the kernel sends into a TUN device in one leave a TUN device
-//! in the other after a queue, a line of given rate and delay, and random loss.
+//! A bottleneck between two network namespaces: packets that the kernel sends into a TUN device in
+//! one leave a TUN device in the other after a queue, a line of given rate and delay, and random
+//! loss.
 //!
-//! Forward (from `--from` to `--to`): drop-tail queue, rate (0: none), delay, loss. Back: delay only. `--data` and `--acks` say what
-//! becomes of single packets (see script.rs); a delayed packet may be overtaken. The times at which a packet
-//! starts and ends on the line and is delivered are computed exactly when it is read. What the scheduler adds is measured,
-//! so that a run on a busy machine can be rejected: how late packets were delivered, how long packets waited to be read
+//! Forward (from `--from` to `--to`): drop-tail queue, rate (0: none), delay, loss. Back: delay
+//! only. `--data` and `--acks` say what becomes of single packets (see script.rs); a delayed packet
+//! may be overtaken. The times at which a packet starts and ends on the line and is delivered are
+//! computed exactly when it is read. What the scheduler adds is measured, so that a run on a busy
+//! machine can be rejected: how late packets were delivered, how long packets waited to be read
 //! from the device, and how long data waited to be read from the socket.
 //!
-//! With `--cc` it also is the application at either end (see hosts.rs), from the first line on standard input on; with `--read` at the
-//! receiver alone, from the beginning on.
+//! With `--cc` it also is the application at either end (see hosts.rs), from the first line on
+//! standard input on; with `--read` at the receiver alone, from the beginning on.
 //!
-//! The result is one JSON object on standard output. The run ends after `--seconds`, or when standard input is closed.
+//! The result is one JSON object on standard output. The run ends after `--seconds`, or when
+//! standard input is closed.
 
 mod clock;
 mod hosts;
@@ -161,11 +164,13 @@ fn parse_args() -> Result<Args, String> {
     Ok(a)
 }
 
-/// Opens TUN device `path0` inside the named namespace (as `ip netns` names them). Moves the calling thread there.
+/// Opens TUN device `path0` inside the named namespace (as `ip netns` names them). Moves the
+/// calling thread there.
 fn open_tun(netns: &str, napi: bool) -> Result<File, String> {
     hosts::enter(netns)?;
     let dev = CString::new("/dev/net/tun").expect("no NUL inside");
-    // SAFETY: `dev` is a NUL-terminated path; the returned descriptor is owned by the File below and nothing else.
+    // SAFETY: `dev` is a NUL-terminated path; the returned descriptor is owned by the File below and
+    // nothing else.
     let file = unsafe {
         let fd = libc::open(dev.as_ptr(), libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC);
         if fd < 0 {
@@ -178,9 +183,9 @@ fn open_tun(netns: &str, napi: bool) -> Result<File, String> {
     for (to, from) in request.ifr_name.iter_mut().zip(b"path0") {
         *to = *from as libc::c_char;
     }
-    // No IFF_VNET_HDR: the kernel then has to cut large segments itself, and every packet here is what a wire would carry.
-    // Without IFF_NAPI the driver gives each packet to the stack by itself, and nothing is merged (drivers/net/tun.c,
-    // tun_get_user and tun_napi_receive).
+    // No IFF_VNET_HDR: the kernel then has to cut large segments itself, and every packet here is what
+    // a wire would carry. Without IFF_NAPI the driver gives each packet to the stack by itself, and
+    // nothing is merged (drivers/net/tun.c, tun_get_user and tun_napi_receive).
     let napi = if napi { libc::IFF_NAPI } else { 0 };
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | napi) as libc::c_short;
     // SAFETY: the descriptor is a TUN control file and `request` outlives the call.

@@ -1,9 +1,10 @@
 //! What a scripted path does with single packets.
 //!
-//! A script is a list such as `5=lose, 7=+25, 9.1=lose, #30-34=+1000`. A key names packets: `5` the first transmission of data
-//! segment 5, `9.1` the second one (counting from 0) of segment 9, `#30` the packet number 30 of its direction whatever it
-//! carries; `5-8` and `#30-34` are ranges, ends included. The action is `lose` or `+` and milliseconds of extra delay.
-//! Among ACKs only `#n` is meaningful: they are counted after the SYN.
+//! A script is a list such as `5=lose, 7=+25, 9.1=lose, #30-34=+1000`. A key names packets: `5` the
+//! first transmission of data segment 5, `9.1` the second one (counting from 0) of segment 9, `#30`
+//! the packet number 30 of its direction whatever it carries; `5-8` and `#30-34` are ranges, ends
+//! included. The action is `lose` or `+` and milliseconds of extra delay. Among ACKs only `#n` is
+//! meaningful: they are counted after the SYN.
 
 use std::collections::BTreeMap;
 

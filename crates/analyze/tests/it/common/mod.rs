@@ -1,5 +1,5 @@
-//! airtcp's own sender and receiver over a path that loses and delays, with captures at both ends and in between, and what the
-//! sender says it did.
+//! airtcp's own sender and receiver over a path that loses and delays, with captures at both ends
+//! and in between, and what the sender says it did.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

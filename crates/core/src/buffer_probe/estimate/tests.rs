@@ -4,8 +4,9 @@ use rand::RngExt;
 use super::{estimate as estimate_all, *};
 use crate::rng::Stream;
 
-/// An access point reduced to what matters: places, and a server that takes up to `batch` packets at a time, for `access` (and
-/// up to `jitter` more), `each` per packet and `response` until their places are free; the receiver has them before the response.
+/// An access point reduced to what matters: places, and a server that takes up to `batch` packets
+/// at a time, for `access` (and up to `jitter` more), `each` per packet and `response` until their
+/// places are free; the receiver has them before the response.
 #[derive(Debug, Clone)]
 struct Model {
     places: u32,
@@ -197,8 +198,8 @@ fn the_order_of_arrival_does_not_matter() {
     assert!(read(&mixed).corrected.unwrap().abs_diff(266) <= 2);
 }
 
-/// The first datagram of one train goes at a low rate, say, while rate control has no experience: alone, it makes believe that the
-/// datagrams came so much later, when more had left.
+/// The first datagram of one train goes at a low rate, say, while rate control has no experience:
+/// alone, it makes believe that the datagrams came so much later, when more had left.
 #[test]
 fn other_trains_know_that_the_first_datagram_was_slow() {
     for model in [G, N] {

@@ -34,7 +34,8 @@ fn ece(p: Packet) -> Packet {
     with(p, |p| p.flags |= TcpFlags::ECE)
 }
 
-/// Which of these, arriving in this order, go for being superfluous: by number, in the order in which they go.
+/// Which of these, arriving in this order, go for being superfluous: by number, in the order in
+/// which they go.
 fn filtered(mode: AckFilterMode, arrivals: &[Packet]) -> Vec<u32> {
     let mut queue = filter(mode);
     let mut rig = Rig::new(&mut queue);
@@ -152,7 +153,8 @@ fn who_finds_no_room_drops_nothing_else() {
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// Data segments `lost` numbers beyond the next one arrive at the receiver, whose ACK goes into the queue.
+    /// Data segments `lost` numbers beyond the next one arrive at the receiver, whose ACK goes into
+    /// the queue.
     Segment {
         flow: usize,
         skip: u32,

@@ -1,8 +1,8 @@
 //! COBALT: CoDel and BLUE side by side. CoDel is for flows that react to signals, BLUE for flows
 //! that do not and fill the queue.
 //!
-//! Source: Linux 6.12, net/sched/sch_cake.c (`cobalt_*`). The reciprocal root is exact here; Linux tabulates it up to 15 and
-//! takes one Newton step from there.
+//! Source: Linux 6.12, net/sched/sch_cake.c (`cobalt_*`). The reciprocal root is exact here; Linux
+//! tabulates it up to 15 and takes one Newton step from there.
 
 use crate::units::{Span, Time};
 
@@ -160,8 +160,8 @@ mod tests {
         }
     }
 
-    /// A packet a millisecond, each of which waited 50 ms: first signal an interval after the first excess, then at the
-    /// distances interval / sqrt(count).
+    /// A packet a millisecond, each of which waited 50 ms: first signal an interval after the first
+    /// excess, then at the distances interval / sqrt(count).
     #[test]
     fn signals_come_at_codels_distances() {
         for can_mark in [false, true] {
@@ -179,7 +179,8 @@ mod tests {
                     signals.push(ms);
                 }
             }
-            // 100 + 100/sqrt(2) = 170.7, + 100/sqrt(3) = 228.4, + 50 = 278.4, + 44.7 = 323.2, + 40.8 = 364.0 less rounding
+            // 100 + 100/sqrt(2) = 170.7, + 100/sqrt(3) = 228.4, + 50 = 278.4, + 44.7 = 323.2, + 40.8 = 364.0
+            // less rounding
             let first = signals[0];
             assert_eq!(first, 100);
             let spaces: Vec<u64> = signals.iter().map(|ms| ms - first).collect();
@@ -202,7 +203,8 @@ mod tests {
         assert!(!law.is_at_rest(at(5000)) && law.is_at_rest(at(5100)));
     }
 
-    /// Full queues raise BLUE's probability once in `target`, empty ones lower it by a sixteenth of a step.
+    /// Full queues raise BLUE's probability once in `target`, empty ones lower it by a sixteenth of
+    /// a step.
     #[test]
     fn blue_counts_full_and_empty_queues() {
         let mut law = Cobalt::default();

@@ -42,7 +42,8 @@ fn a_host_with_many_flows_gets_no_more_than_one_with_one() {
     assert!(about(of_two(CakeIsolation::Srchost), 0.5));
     // One destination: it tells nobody apart.
     assert!(about(of_two(CakeIsolation::DualDsthost), 1.0 / 11.0));
-    // The server has eleven queues, so all are divided alike: the kernel's own page says that triple isolation needs both ends.
+    // The server has eleven queues, so all are divided alike: the kernel's own page says that triple
+    // isolation needs both ends.
     assert!(about(of_two(CakeIsolation::TripleIsolate), 1.0 / 11.0));
     // Towards the hosts it is the other way round.
     let back: Vec<(u32, u32)> = hosts.iter().map(|&(a, b)| (b, a)).collect();
@@ -161,7 +162,8 @@ fn a_sparse_flow_goes_first_and_a_lone_packet_is_not_dropped() {
     assert!(rig.dropped.is_empty());
 }
 
-/// A queue that has emptied keeps its place until its law has come to rest, and does not hold others up.
+/// A queue that has emptied keeps its place until its law has come to rest, and does not hold
+/// others up.
 #[test]
 fn empty_queues_decay_and_leave() {
     let mut q = cake(CakeConfig::default(), &[(1, 9), (2, 9)]);
@@ -185,7 +187,8 @@ fn empty_queues_decay_and_leave() {
     assert!(rig.q.queues.iter().filter(|q| q.turn == Turn::Decaying).count() <= 1, "only the sparse flow's own");
 }
 
-/// More flows than queues of a set, of many hosts: every count of backlogged queues is that of the queues, and goes back to none.
+/// More flows than queues of a set, of many hosts: every count of backlogged queues is that of the
+/// queues, and goes back to none.
 #[test]
 fn counts_of_hosts_agree_with_their_queues() {
     let hosts: Vec<(u32, u32)> = (0..3000).map(|i| (i % 37, 100 + i % 53)).collect();

@@ -1,27 +1,28 @@
-//! BBR version 1: sends at the measured bottleneck bandwidth, with at most about two bandwidth-delay products in
-//! flight.
+//! BBR version 1: sends at the measured bottleneck bandwidth, with at most about two
+//! bandwidth-delay products in flight.
 //!
 //! Source: Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 14(5), 2016, and
-//! draft-cardwell-iccrg-bbr-congestion-control-00. Gaps in the draft are filled as in Linux 4.9 to 6.x. These are
-//! policer detection, compensation of ACK aggregation (since 5.1), and the allowance of three send quanta. Packet
-//! conservation in the first round of recovery is another.
+//! draft-cardwell-iccrg-bbr-congestion-control-00. Gaps in the draft are filled as in Linux 4.9 to
+//! 6.x. These are policer detection, compensation of ACK aggregation (since 5.1), and the allowance
+//! of three send quanta. Packet conservation in the first round of recovery is another.
 //!
-//! It has four modes. `Startup` doubles the rate per round until three rounds bring less than 25 percent more
-//! bandwidth. `Drain` empties the queue that this built. `ProbeBw` paces at 1.25, 0.75 and six times 1.0 of the
-//! bandwidth, each for about a smallest round trip. `ProbeRtt` keeps four segments in flight for 200 ms when the
-//! smallest round trip is ten seconds old.
+//! It has four modes. `Startup` doubles the rate per round until three rounds bring less than 25
+//! percent more bandwidth. `Drain` empties the queue that this built. `ProbeBw` paces at 1.25, 0.75
+//! and six times 1.0 of the bandwidth, each for about a smallest round trip. `ProbeRtt` keeps four
+//! segments in flight for 200 ms when the smallest round trip is ten seconds old.
 //!
-//! Siblings: for BBR a loss is no signal; it only caps the window for the next round. BBR sets the window in every
-//! state and always paces. No sibling does either.
+//! Siblings: for BBR a loss is no signal; it only caps the window for the next round. BBR sets the
+//! window in every state and always paces. No sibling does either.
 //!
-//! Valid: for bulk flows. With buffers below 1.5 bandwidth-delay products it causes high loss. Beside Reno or CUBIC
-//! its share hardly depends on how many they are.
+//! Valid: for bulk flows. With buffers below 1.5 bandwidth-delay products it causes high loss.
+//! Beside Reno or CUBIC its share hardly depends on how many they are.
 //!
-//! The arithmetic is in fixed point as in Linux: bandwidth in segments per microsecond times 2^24, gains in 1/256,
-//! round trips in microseconds.
+//! The arithmetic is in fixed point as in Linux: bandwidth in segments per microsecond times 2^24,
+//! gains in 1/256, round trips in microseconds.
 //!
-//! Deviations: From the draft: a round trip as short as the smallest does not make that young again, as in Linux. From Linux: the control does not know which ACKs were
-//! delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms.
+//! Deviations: From the draft: a round trip as short as the smallest does not make that young
+//! again, as in Linux. From Linux: the control does not know which ACKs were delayed, so such a
+//! sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms.
 
 mod aggregation;
 mod max_filter;
@@ -50,14 +51,14 @@ pub struct BbrConfig {
     pub bandwidth_window_rounds: NonZeroU32,
     /// Age at which the smallest round trip is measured anew. The draft's RTpropFilterLen: 10 s.
     pub min_rtt_window: Span,
-    /// Shortest time for which `ProbeRtt` keeps four segments in flight. The draft's ProbeRTTDuration: 200 ms. Zero:
-    /// `ProbeRtt` never happens.
+    /// Shortest time for which `ProbeRtt` keeps four segments in flight. The draft's
+    /// ProbeRTTDuration: 200 ms. Zero: `ProbeRtt` never happens.
     pub probe_rtt_duration: Span,
-    /// Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput. The estimate holds for 48
-    /// rounds (Linux; not in the draft).
+    /// Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput.
+    /// The estimate holds for 48 rounds (Linux; not in the draft).
     pub policer_detection: bool,
-    /// Add to the window the data that arrived in bursts beyond the bandwidth (Linux since 5.1; Wi-Fi and cellular need
-    /// it).
+    /// Add to the window the data that arrived in bursts beyond the bandwidth (Linux since 5.1;
+    /// Wi-Fi and cellular need it).
     pub ack_aggregation: bool,
 }
 
@@ -147,7 +148,8 @@ impl BbrConfig {
 pub struct Bbr {
     /// Bandwidth over the last rounds.
     bw: MaxFilter,
-    /// The round ends when a segment is acknowledged that was sent after this many had been delivered.
+    /// The round ends when a segment is acknowledged that was sent after this many had been
+    /// delivered.
     next_round_delivered: u64,
     total_delivered: u64,
     /// `NEVER` before the first ACK.
@@ -161,8 +163,8 @@ pub struct Bbr {
     aggregation: Aggregation,
     policer: Policer,
     min_rtt_us: u32,
-    /// Segments sent after so many had been delivered (the low half of the count), and at most [`Self::held_back`] more, say nothing about
-    /// the bandwidth: `ProbeRtt` held them back.
+    /// Segments sent after so many had been delivered (the low half of the count), and at most
+    /// [`Self::held_back`] more, say nothing about the bandwidth: `ProbeRtt` held them back.
     held_back_from: u32,
     /// 0: it held none back, or that is long ago.
     held_back: u32,
@@ -264,7 +266,8 @@ impl Bbr {
         u32::try_from(bdp).unwrap_or(u32::MAX)
     }
 
-    /// `segments`, and room for what the hosts hold: three quanta, an even number, two more to probe with on short paths.
+    /// `segments`, and room for what the hosts hold: three quanta, an even number, two more to
+    /// probe with on short paths.
     fn with_quantization(&self, path: &Path, segments: u32) -> u32 {
         let mut n = segments.saturating_add(3 * send_quantum(self.pacing_bps, path));
         n = n.saturating_add(n & 1);
@@ -451,7 +454,8 @@ impl Bbr {
 
     // The window
 
-    /// The window that recovery asks for, and true if it is to be taken as it is (packet conservation).
+    /// The window that recovery asks for, and true if it is to be taken as it is (packet
+    /// conservation).
     fn recover_or_restore(&mut self, w: &Window, path: &Path, ack: &AckSample) -> (u32, bool) {
         let mut cwnd = w.cwnd.saturating_sub(ack.lost).max(1);
         let conserving = path.in_flight.saturating_add(ack.delivered);
@@ -521,7 +525,8 @@ impl CongestionControl for Bbr {
         self.set_cwnd(w, path, ack);
     }
 
-    /// The rate is that of the initial window and the handshake's round trip until the bandwidth is known to be more.
+    /// The rate is that of the initial window and the handshake's round trip until the bandwidth is
+    /// known to be more.
     fn on_established(&mut self, w: &mut Window, path: &Path) {
         self.begin(path);
         self.pacing_bps = initial_bps(w, path, HIGH_GAIN);
@@ -564,8 +569,8 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// The window stays until the next ACK, which ends the recovery and restores it (`bbr_undo_cwnd`). Losses that were none said
-    /// nothing of how full the pipe is.
+    /// The window stays until the next ACK, which ends the recovery and restores it
+    /// (`bbr_undo_cwnd`). Losses that were none said nothing of how full the pipe is.
     fn undo(&mut self, w: &Window, _: &Path) -> u32 {
         (self.full_bw, self.full_bw_rounds) = (0, 0);
         self.policer = Policer::default();

@@ -1,21 +1,28 @@
-//! BBR version 3: sends at the measured bottleneck bandwidth, and keeps what is in flight where losses stay below two percent.
+//! BBR version 3: sends at the measured bottleneck bandwidth, and keeps what is in flight where
+//! losses stay below two percent.
 //!
-//! Source: draft-ietf-ccwg-bbr-06. Gaps in it are filled as in `bbr`, whose estimate of ACK aggregation it shares.
+//! Source: draft-ietf-ccwg-bbr-06. Gaps in it are filled as in `bbr`, whose estimate of ACK
+//! aggregation it shares.
 //!
-//! `Startup` and `Drain` are those of version 1, with gains of 2.77 and 0.5. Six losses in a round beyond two percent end `Startup`, too. After that
-//! it cycles. `Down` (gain 0.9) drains the queue, until 15 % of `inflight_hi` are free. `Cruise` (1.0) leaves that headroom to others.
-//! `Refill` (1.0) fills the pipe for a round, and `Up` (1.25) probes for more. A cycle takes two to three seconds, or as many rounds as
-//! Reno would need, at most 63. `ProbeRtt` keeps half of the flight for 200 ms every five seconds.
+//! `Startup` and `Drain` are those of version 1, with gains of 2.77 and 0.5. Six losses in a round
+//! beyond two percent end `Startup`, too. After that it cycles. `Down` (gain 0.9) drains the queue,
+//! until 15 % of `inflight_hi` are free. `Cruise` (1.0) leaves that headroom to others.
+//! `Refill` (1.0) fills the pipe for a round, and `Up` (1.25) probes for more. A cycle takes two to
+//! three seconds, or as many rounds as Reno would need, at most 63. `ProbeRtt` keeps half of the
+//! flight for 200 ms every five seconds.
 //!
-//! Losses bound it in two ways. More than two percent while it probes set `inflight_hi`, by no more than 30 %. Elsewhere a round with losses lowers
-//! the bandwidth and flight in use to what that round delivered, by no more than 30 %. `Refill` forgets the latter.
+//! Losses bound it in two ways. More than two percent while it probes set `inflight_hi`, by no more
+//! than 30 %. Elsewhere a round with losses lowers the bandwidth and flight in use to what that
+//! round delivered, by no more than 30 %. `Refill` forgets the latter.
 //!
-//! Siblings: `bbr` does not heed losses, keeps two bandwidth-delay products in flight, and probes every eight round trips whoever is beside it.
+//! Siblings: `bbr` does not heed losses, keeps two bandwidth-delay products in flight, and probes
+//! every eight round trips whoever is beside it.
 //!
-//! Valid: for bulk flows, beside Reno and CUBIC with buffers around the bandwidth-delay product. Losses at random up to about one percent hardly
-//! slow it.
+//! Valid: for bulk flows, beside Reno and CUBIC with buffers around the bandwidth-delay product.
+//! Losses at random up to about one percent hardly slow it.
 //!
-//! The arithmetic is that of `bbr`: bandwidth in segments per microsecond times 2^24, gains in 1/256, round trips in microseconds.
+//! The arithmetic is that of `bbr`: bandwidth in segments per microsecond times 2^24, gains in
+//! 1/256, round trips in microseconds.
 //!
 //! Deviations: no ECN, as in the draft. The flight at the time when a segment left is known ACK by
 //! ACK, and a loss counts where the newest delivered segment was sent. An ACK that reports losses
@@ -41,7 +48,8 @@ use crate::units::{DataRate, Span, Time};
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "Bbr3Config")]
 pub struct Bbr3Config {
-    /// Part of the segments in flight that may be lost while it probes. The draft's `LossThresh`: 0.02. 0 to 1.
+    /// Part of the segments in flight that may be lost while it probes. The draft's `LossThresh`:
+    /// 0.02. 0 to 1.
     #[schemars(range(min = 0, max = 1))]
     pub loss_threshold: f64,
     /// Least part that a round with losses leaves. The draft's `Beta`: 0.7. 0 to 1.
@@ -202,8 +210,8 @@ impl Bbr3Config {
 }
 checked!(Bbr3Config);
 
-/// BBR version 3, as one connection has it. Names are the draft's where it has any; its `inflight_longterm` is `inflight_hi`, and what it
-/// calls short-term ends in `_lo`.
+/// BBR version 3, as one connection has it. Names are the draft's where it has any; its
+/// `inflight_longterm` is `inflight_hi`, and what it calls short-term ends in `_lo`.
 #[derive(Debug)]
 pub struct Bbr3 {
     /// In 1/1024.

@@ -1,26 +1,32 @@
-//! CUBIC: the window is a cubic function of the time since the last loss; a loss takes it to 0.7 of its size.
+//! CUBIC: the window is a cubic function of the time since the last loss; a loss takes it to 0.7 of
+//! its size.
 //!
-//! Source: RFC 9438. Where the RFC leaves a choice, and in its integer arithmetic, it follows Linux.
+//! Source: RFC 9438. Where the RFC leaves a choice, and in its integer arithmetic, it follows
+//! Linux.
 //!
-//! After a loss the window climbs fast towards `W_max`, the window at which the loss came. It stays near `W_max` and
-//! then probes beyond it. The curve depends on time, so it is the same at every round-trip time. Where Reno would be
-//! faster (short paths, small windows) the window grows as Reno's with the same backoff.
+//! After a loss the window climbs fast towards `W_max`, the window at which the loss came. It stays
+//! near `W_max` and then probes beyond it. The curve depends on time, so it is the same at every
+//! round-trip time. Where Reno would be faster (short paths, small windows) the window grows as
+//! Reno's with the same backoff.
 //!
-//! Siblings: Reno has no such curve, backs off by half, and has no fast convergence. Vegas backs off
-//! when delay grows, and BBR follows the bandwidth that it measures. CUBIC backs off only on loss and ECN.
+//! Siblings: Reno has no such curve, backs off by half, and has no fast convergence. Vegas backs
+//! off when delay grows, and BBR follows the bandwidth that it measures. CUBIC backs off only on
+//! loss and ECN.
 //!
 //! Valid: for windows up to 2^20 segments.
 //!
-//! The arithmetic is in integers: segments, time in 1/1024 s, fractions in 1/1024. With `growth = "rfc9438"` the window grows by one segment per
-//! `cwnd / (target - cwnd)` acknowledged ones, rounded down, as in Linux. The target is computed anew for each ACK, so
-//! rounding errors do not add up.
+//! The arithmetic is in integers: segments, time in 1/1024 s, fractions in 1/1024. With `growth =
+//! "rfc9438"` the window grows by one segment per `cwnd / (target - cwnd)` acknowledged ones,
+//! rounded down, as in Linux. The target is computed anew for each ACK, so rounding errors do not
+//! add up.
 //!
-//! Deviations: From the RFC: the backoff applies to `cwnd`, not to the flight. Section 4.6 allows it, because `cwnd`
-//! does not grow while the application limits the sender. No reduction goes below two segments; for ECN echoes section
-//! 4.6 goes down to one. A reduction that proves spurious restores `cwnd` and
-//! `ssthresh` but starts a new epoch at the restored window; section 4.9 also restores the old epoch. `first_increase`
-//! and HyStart are on by default, as in Linux. From Linux: `growth = "linux"`, which the profiles of Linux have, is its
-//! arithmetic, with HZ = 250 and an exact cube root.
+//! Deviations: From the RFC: the backoff applies to `cwnd`, not to the flight. Section 4.6 allows
+//! it, because `cwnd` does not grow while the application limits the sender. No reduction goes
+//! below two segments; for ECN echoes section 4.6 goes down to one. A reduction that proves
+//! spurious restores `cwnd` and `ssthresh` but starts a new epoch at the restored window; section
+//! 4.9 also restores the old epoch. `first_increase` and HyStart are on by default, as in Linux.
+//! From Linux: `growth = "linux"`, which the profiles of Linux have, is its arithmetic, with HZ =
+//! 250 and an exact cube root.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,19 +50,24 @@ pub struct CubicConfig {
     pub c: Aggressiveness,
     /// Factor by which a loss multiplies the window (RFC 9438 section 4.6: 0.7).
     pub beta: Probability,
-    /// A flow that meets a loss earlier than last time makes room for newer ones (RFC 9438 section 4.7).
+    /// A flow that meets a loss earlier than last time makes room for newer ones (RFC 9438 section
+    /// 4.7).
     pub fast_convergence: bool,
     /// Never slower than Reno with the same backoff (RFC 9438 section 4.3).
     pub reno_friendly: bool,
-    /// The Reno-friendly estimate grows by a whole segment per round trip once it has reached the window before the
-    /// reduction (RFC 9438 section 4.3). Linux never does, so it has no meaning with `growth = "linux"`.
+    /// The Reno-friendly estimate grows by a whole segment per round trip once it has reached the
+    /// window before the reduction (RFC 9438 section 4.3). Linux never does, so it has no
+    /// meaning with `growth = "linux"`.
     pub reno_catch_up: bool,
-    /// How the window follows the curve: as RFC 9438 has it, or as Linux computes it, jiffy by jiffy.
+    /// How the window follows the curve: as RFC 9438 has it, or as Linux computes it, jiffy by
+    /// jiffy.
     pub growth: Growth,
-    /// Before the first loss, and after a timeout, the window grows by at least one segment per this many acknowledged
-    /// segments. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip.
+    /// Before the first loss, and after a timeout, the window grows by at least one segment per
+    /// this many acknowledged segments. 0: by the curve alone (RFC 9438). Linux: 20, five
+    /// percent per round trip.
     pub first_increase: u32,
-    /// Rule that ends slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++; Linux has HyStart.
+    /// Rule that ends slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++;
+    /// Linux has HyStart.
     pub slow_start_exit: SlowStartExit,
 }
 
@@ -84,7 +95,8 @@ pub enum Growth {
     /// RFC 9438: the curve looks one smoothed round trip ahead, and each ACK looks at it.
     #[default]
     Rfc9438,
-    /// Linux (`bictcp_update`): one smallest round trip ahead, by a clock of 4 ms, and not for 28 ms while the window stands still.
+    /// Linux (`bictcp_update`): one smallest round trip ahead, by a clock of 4 ms, and not for 28
+    /// ms while the window stands still.
     Linux,
 }
 
@@ -144,7 +156,8 @@ impl CubicConfig {
 #[derive(Debug, Clone)]
 pub struct Cubic {
     curve: Curve,
-    /// Window at the last loss, segments, after fast convergence; zero before the first loss and after a timeout.
+    /// Window at the last loss, segments, after fast convergence; zero before the first loss and
+    /// after a timeout.
     w_max: u32,
     slow_start: SlowStart,
     beta: u16,
@@ -190,7 +203,8 @@ impl CongestionControl for Cubic {
         matches!(self.curve, Curve::Linux(_))
     }
 
-    /// Linux (`cubictcp_acked`): round trips of a young epoch may still hold the queue of before the loss.
+    /// Linux (`cubictcp_acked`): round trips of a young epoch may still hold the queue of before
+    /// the loss.
     fn slow_start(&mut self, now: Time) -> Option<&mut SlowStart> {
         let is_young = match &self.curve {
             Curve::Rfc9438(c) => !c.epoch_start.is_never() && now.since(c.epoch_start) < YOUNG,
@@ -239,7 +253,8 @@ impl CongestionControl for Cubic {
     }
 }
 
-/// The integer part of the cube root of numbers below 2^96; bit by bit, since it runs once per epoch.
+/// The integer part of the cube root of numbers below 2^96; bit by bit, since it runs once per
+/// epoch.
 fn cube_root(x: u128) -> u32 {
     let mut root = 0;
     for bit in (0..32).rev() {
@@ -288,7 +303,8 @@ mod tests {
             }
         }
 
-        /// One round trip from `path.now` on: an ACK for every segment of the window, evenly spaced.
+        /// One round trip from `path.now` on: an ACK for every segment of the window, evenly
+        /// spaced.
         fn round(&mut self) {
             let (start, srtt, n) = (self.path.now, self.path.srtt, self.w.cwnd);
             for i in 0..n {
@@ -367,7 +383,8 @@ mod tests {
             run(10);
             slopes.push((first, run(60)));
         }
-        // alpha = 3 (1 - 0.7) / (1 + 0.7) = 0.529; after the window before the loss it becomes 1, if so set.
+        // alpha = 3 (1 - 0.7) / (1 + 0.7) = 0.529; after the window before the loss it becomes 1, if so
+        // set.
         for (slope, expected) in [(slopes[0].0, 0.529), (slopes[0].1, 0.529), (slopes[1].0, 0.529), (slopes[1].1, 1.0)]
         {
             assert!((slope - expected).abs() < 0.06, "{slope} is not {expected}");
@@ -376,9 +393,10 @@ mod tests {
 
     /// RFC 9438 section 5.1 for C = 0.4 and beta = 0.7: `1.054 (RTT / p) ^ 0.75`.
     ///
-    /// In whole segments the plateau is flat for 1.36 s on either side of K, where the curve is less than a segment away. Under
-    /// periodic loss every window whose loss falls there repeats itself: a flow that comes
-    /// from above keeps a high one, from below a low one. The function lies in the middle.
+    /// In whole segments the plateau is flat for 1.36 s on either side of K, where the curve is
+    /// less than a segment away. Under periodic loss every window whose loss falls there
+    /// repeats itself: a flow that comes from above keeps a high one, from below a low one. The
+    /// function lies in the middle.
     // [RFC9438-5.1-1]
     #[test]
     fn the_mean_window_is_the_response_function() {
@@ -439,7 +457,8 @@ mod tests {
         }
     }
 
-    /// Linux 6.12, `cubictcp_acked`: in the first second of an epoch a round trip is neither a base delay nor a sign of a queue.
+    /// Linux 6.12, `cubictcp_acked`: in the first second of an epoch a round trip is neither a base
+    /// delay nor a sign of a queue.
     #[test]
     fn hystart_takes_no_sample_of_a_young_epoch() {
         for (age_ms, leaves) in [(999, false), (1000, true)] {
@@ -460,7 +479,8 @@ mod tests {
         }
     }
 
-    /// RFC 9438 section 4.9.2: a reduction that proves spurious gives the window back, and one that has grown beyond it stays.
+    /// RFC 9438 section 4.9.2: a reduction that proves spurious gives the window back, and one that
+    /// has grown beyond it stays.
     // [RFC9438-4.9.2-3]
     #[test]
     fn a_spurious_loss_returns_the_window_unless_it_is_larger_by_now() {
@@ -530,7 +550,8 @@ mod tests {
 
     #[test]
     fn the_state_is_about_as_small_as_the_kernels() {
-        // ICSK_CA_PRIV_SIZE is 104; the kernel has the parameters once for all connections, and no choice of curve.
+        // ICSK_CA_PRIV_SIZE is 104; the kernel has the parameters once for all connections, and no choice
+        // of curve.
         assert!(size_of::<Cubic>() <= 128);
     }
 

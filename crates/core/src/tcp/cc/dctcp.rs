@@ -2,23 +2,26 @@
 //!
 //! Source: RFC 8257, with the integers of Linux 6.12 (net/ipv4/tcp_dctcp.c).
 //!
-//! Once per window it takes the share of delivered segments whose ACKs carried an ECN echo, and smooths it (`alpha`, weight
-//! 1/16). A window with a mark shrinks by `alpha / 2`. Some queues mark early and often, as the low-latency one of `dualpi2` and
-//! CoDel's `ce_threshold` do. They hold it at one or two marks a round trip. It grows as Reno, and a loss halves it.
+//! Once per window it takes the share of delivered segments whose ACKs carried an ECN echo, and
+//! smooths it (`alpha`, weight 1/16). A window with a mark shrinks by `alpha / 2`. Some queues mark
+//! early and often, as the low-latency one of `dualpi2` and CoDel's `ce_threshold` do. They hold it
+//! at one or two marks a round trip. It grows as Reno, and a loss halves it.
 //!
 //! Siblings: Reno and CUBIC reduce as much for one mark as for a hundred, and need a deeper queue.
 //!
-//! Valid: with the options `ecn = true` and `ecn_echo = "each"` or `"accurate"`, which give the share; and `ect1 = true` where a network
-//! separates scalable flows by it. Without ECN it is Reno. It does not meet all of RFC 9331, as its rate depends on the
-//! round trip. It is for data centres, and here the simplest of the scalable controls.
+//! Valid: with the options `ecn = true` and `ecn_echo = "each"` or `"accurate"`, which give the
+//! share; and `ect1 = true` where a network separates scalable flows by it. Without ECN it is Reno.
+//! It does not meet all of RFC 9331, as its rate depends on the round trip. It is for data centres,
+//! and here the simplest of the scalable controls.
 //!
-//! Linux keeps `alpha` in 1/1024, and its average works from 16/1024 on only: below, a window's marks replace it. Once it has fallen so low,
-//! a share of marks below a quarter no longer lifts it. Over long paths such a sender hardly yields. Beside Reno behind `dualpi2` it has
-//! three to four times as much at 20 Mbit/s each and 40 ms. At 5 Mbit/s each, with more marks, it has the same. `alpha_bits = 20` keeps
-//! it exactly, as `prague` does.
+//! Linux keeps `alpha` in 1/1024, and its average works from 16/1024 on only: below, a window's
+//! marks replace it. Once it has fallen so low, a share of marks below a quarter no longer lifts
+//! it. Over long paths such a sender hardly yields. Beside Reno behind `dualpi2` it has
+//! three to four times as much at 20 Mbit/s each and 40 ms. At 5 Mbit/s each, with more marks, it
+//! has the same. `alpha_bits = 20` keeps it exactly, as `prague` does.
 //!
-//! Deviations: none from Linux but those of `reno`. Neither the RFC's bytes nor Linux's fallback to Reno without ECN is here: segments
-//! are counted, and without echoes `alpha` is not used.
+//! Deviations: none from Linux but those of `reno`. Neither the RFC's bytes nor Linux's fallback to
+//! Reno without ECN is here: segments are counted, and without echoes `alpha` is not used.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,10 +43,12 @@ pub struct DctcpConfig {
     /// Weight of a window in `alpha`: 1/2^this. RFC 8257: 4. At most 10.
     #[schemars(range(min = 0, max = 10))]
     pub shift_g: u32,
-    /// `alpha` at the beginning, in 1/1024. Linux: 1024, so that the first mark halves the window. At most 1024.
+    /// `alpha` at the beginning, in 1/1024. Linux: 1024, so that the first mark halves the window.
+    /// At most 1024.
     #[schemars(range(min = 0, max = 1024))]
     pub alpha_on_init: u32,
-    /// Bits of `alpha` below one. Linux: 10, too few for an average of rare marks; TCP Prague: 20. 10 to 30.
+    /// Bits of `alpha` below one. Linux: 10, too few for an average of rare marks; TCP Prague: 20.
+    /// 10 to 30.
     #[schemars(range(min = 10, max = 30))]
     pub alpha_bits: u32,
 }

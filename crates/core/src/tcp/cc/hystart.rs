@@ -1,16 +1,19 @@
-//! HyStart: ends slow start when delay rises or when the ACK train of a round is as long as the path.
+//! HyStart: ends slow start when delay rises or when the ACK train of a round is as long as the
+//! path.
 //!
-//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011); constants and the order of
-//! the tests as in Linux's CUBIC since 5.5 (2 ms ACK spacing, thresholds in microseconds, whole round trip when paced).
-//! Both detectors are on, as there by default. Differs from HyStart++ in that one sign is enough and slow start ends at
-//! once; it also runs again after each timeout.
+//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011);
+//! constants and the order of the tests as in Linux's CUBIC since 5.5 (2 ms ACK spacing, thresholds
+//! in microseconds, whole round trip when paced). Both detectors are on, as there by default.
+//! Differs from HyStart++ in that one sign is enough and slow start ends at once; it also runs
+//! again after each timeout.
 //!
-//! It follows net/ipv4/tcp_cubic.c of Linux 6.12 (`cubictcp_acked`, `hystart_update`, `hystart_ack_delay`). The base delay is the
-//! smallest round trip of data, not of the SYN, since the connection began or a timeout fired. Every ACK with a round trip counts,
-//! also during a reduction: where PRR has the window below `ssthresh`, HyStart may lower `ssthresh` further.
+//! It follows net/ipv4/tcp_cubic.c of Linux 6.12 (`cubictcp_acked`, `hystart_update`,
+//! `hystart_ack_delay`). The base delay is the smallest round trip of data, not of the SYN, since
+//! the connection began or a timeout fired. Every ACK with a round trip counts, also during a
+//! reduction: where PRR has the window below `ssthresh`, HyStart may lower `ssthresh` further.
 //!
-//! Deviates from Linux: a round trip measured by a timestamp alone is no sample, and the pacing rate in the allowance for
-//! segmentation offload is that of the default ratios.
+//! Deviates from Linux: a round trip measured by a timestamp alone is no sample, and the pacing
+//! rate in the allowance for segmentation offload is that of the default ratios.
 
 use super::{AckSample, Path, Window, micros};
 use crate::units::{Span, Time};
@@ -35,7 +38,8 @@ pub struct HyStart {
     round_start: Time,
     /// The last ACK of the train.
     last_ack: Time,
-    /// Stream offset whose acknowledgement ends the round; after a timeout what was sent by then, which the next ACK tells.
+    /// Stream offset whose acknowledgement ends the round; after a timeout what was sent by then,
+    /// which the next ACK tells.
     round_end: Option<u64>,
     /// Smallest round trip of data; `Span::MAX` before the first.
     base: Span,
@@ -47,7 +51,8 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// `paced`: the sender spaces its segments, which stretches an ACK train up to a round trip by itself.
+    /// `paced`: the sender spaces its segments, which stretches an ACK train up to a round trip by
+    /// itself.
     pub fn new(paced: bool) -> HyStart {
         HyStart {
             round_start: Time::ZERO,
@@ -66,8 +71,8 @@ impl HyStart {
         *self = HyStart { round_start: now, last_ack: now, round_end: None, ..HyStart::new(self.paced) };
     }
 
-    /// Call for each ACK that has a round trip, before the window grows. Sets `w.ssthresh` to `w.cwnd` when it is time to
-    /// leave slow start.
+    /// Call for each ACK that has a round trip, before the window grows. Sets `w.ssthresh` to
+    /// `w.cwnd` when it is time to leave slow start.
     pub fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         let Some(rtt) = ack.rtt else { return };
         self.base = self.base.min(rtt);
@@ -90,7 +95,8 @@ impl HyStart {
         }
     }
 
-    /// A train half a round trip long (a whole one when paced): the data sent back to back fills the one-way path.
+    /// A train half a round trip long (a whole one when paced): the data sent back to back fills
+    /// the one-way path.
     fn train_fills_path(&mut self, ack_delay: Span, now: Time) -> bool {
         if now.since(self.last_ack) > ACK_SPACING {
             return false;
@@ -101,7 +107,8 @@ impl HyStart {
         now.since(self.round_start) > threshold
     }
 
-    /// The smallest of at least [`MIN_SAMPLES`] earlier samples and this one exceeds the base delay by an eighth of it.
+    /// The smallest of at least [`MIN_SAMPLES`] earlier samples and this one exceeds the base delay
+    /// by an eighth of it.
     fn delay_rises(&mut self, rtt: Span) -> bool {
         self.round_min_rtt_us = self.round_min_rtt_us.min(micros(rtt));
         if self.samples < MIN_SAMPLES {
@@ -132,7 +139,8 @@ mod tests {
         h.on_ack(w, path, &ack);
     }
 
-    /// One ACK teaches `base`. Then `n` ACKs of one round, `gap` apart, each with `rtt`; true if slow start ended.
+    /// One ACK teaches `base`. Then `n` ACKs of one round, `gap` apart, each with `rtt`; true if
+    /// slow start ended.
     fn train(cwnd: u32, paced: bool, n: u64, gap: Span, rtt: Span, base: Span) -> bool {
         let mut h = HyStart::new(paced);
         let mut w = window(cwnd);
@@ -169,7 +177,8 @@ mod tests {
         assert!(train(60, true, 103, ms(1), base, base));
     }
 
-    /// Linux 6.12, `hystart_ack_delay`: 1 ms, or the time of four of the largest segments at the pacing rate if that is less.
+    /// Linux 6.12, `hystart_ack_delay`: 1 ms, or the time of four of the largest segments at the
+    /// pacing rate if that is less.
     #[test]
     fn a_train_may_be_longer_by_the_allowance_for_offload() {
         let path = Path { srtt: Span::from_ms(10), ..new_path() };
@@ -212,7 +221,8 @@ mod tests {
         assert_eq!((h.base, w.ssthresh), (Span::from_ms(10), 20));
     }
 
-    /// Linux 6.12, `hystart_update`: `bictcp_hystart_reset` comes before the test of `hystart_low_window`.
+    /// Linux 6.12, `hystart_update`: `bictcp_hystart_reset` comes before the test of
+    /// `hystart_low_window`.
     #[test]
     fn rounds_go_on_below_the_low_window() {
         let ms = Span::from_ms;
@@ -231,7 +241,8 @@ mod tests {
         assert_eq!((h.round_start, h.round_end), (Time::ZERO + ms(100), Some(200)));
     }
 
-    /// Linux 6.12, `cubictcp_state`: what was sent by the time of a timeout is a round, which begins then.
+    /// Linux 6.12, `cubictcp_state`: what was sent by the time of a timeout is a round, which
+    /// begins then.
     #[test]
     fn a_timeout_begins_a_round_of_what_was_sent() {
         let mut h = HyStart::new(false);

@@ -1,10 +1,13 @@
-//! HyStart++: when delay rises, grow four times more slowly for five rounds; leave slow start unless the rise was noise.
+//! HyStart++: when delay rises, grow four times more slowly for five rounds; leave slow start
+//! unless the rise was noise.
 //!
-//! Source: RFC 9406, with its recommended constants. Differs from HyStart in that it compares a round with the one before it
-//! (not with the base delay), looks at no ACK trains, and goes back to slow start when the delay falls again during the
-//! conservative phase (CSS). Used for the first slow start of a connection only (section 4.3).
+//! Source: RFC 9406, with its recommended constants. Differs from HyStart in that it compares a
+//! round with the one before it (not with the base delay), looks at no ACK trains, and goes back to
+//! slow start when the delay falls again during the conservative phase (CSS). Used for the first
+//! slow start of a connection only (section 4.3).
 //!
-//! Deviates: it counts segments where the RFC counts bytes; a remainder of the division by four is carried over.
+//! Deviates: it counts segments where the RFC counts bytes; a remainder of the division by four is
+//! carried over.
 
 use super::{AckSample, Window, micros};
 
@@ -66,8 +69,8 @@ impl HyStartPlusPlus {
         self.phase = Phase::Done;
     }
 
-    /// Call for each ACK in slow start, before the window grows. Returns how many of `credit` segments may be added, and
-    /// sets `w.ssthresh` to `w.cwnd` when it is time to leave.
+    /// Call for each ACK in slow start, before the window grows. Returns how many of `credit`
+    /// segments may be added, and sets `w.ssthresh` to `w.cwnd` when it is time to leave.
     pub fn on_ack(&mut self, w: &mut Window, ack: &AckSample, credit: u32) -> u32 {
         if self.phase == Phase::Done {
             return credit;

@@ -1,5 +1,5 @@
-//! Congestion controls, one file each. Shaped like Linux's `tcp_congestion_ops` so that a control can also live in the
-//! kernel: windows in segments, integers, small state.
+//! Congestion controls, one file each. Shaped like Linux's `tcp_congestion_ops` so that a control
+//! can also live in the kernel: windows in segments, integers, small state.
 
 pub mod hystart;
 pub mod hystart_plus_plus;
@@ -39,8 +39,8 @@ pub struct Window {
     pub cwnd: u32,
     /// Segments credited towards the next increase of `cwnd` in congestion avoidance.
     pub cwnd_cnt: u32,
-    /// Slow-start threshold, segments; `u32::MAX` until the first reduction. The sender sets it to what
-    /// [`CongestionControl::ssthresh`] says; a control may write it, too (HyStart++, BBR).
+    /// Slow-start threshold, segments; `u32::MAX` until the first reduction. The sender sets it to
+    /// what [`CongestionControl::ssthresh`] says; a control may write it, too (HyStart++, BBR).
     pub ssthresh: u32,
 }
 
@@ -77,7 +77,8 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// RFC 5681 slow start: one segment per credited segment, up to `ssthresh`. Returns the credit that is left over.
+    /// RFC 5681 slow start: one segment per credited segment, up to `ssthresh`. Returns the credit
+    /// that is left over.
     pub fn slow_start(&mut self, path: &Path, credit: u32) -> u32 {
         let cwnd = self.cwnd.saturating_add(credit).min(self.ssthresh);
         let left = credit - (cwnd - self.cwnd);
@@ -85,7 +86,8 @@ impl Window {
         left
     }
 
-    /// Additive increase: one segment per `per` credited segments (`per` = `cwnd` gives RFC 5681 congestion avoidance).
+    /// Additive increase: one segment per `per` credited segments (`per` = `cwnd` gives RFC 5681
+    /// congestion avoidance).
     // [RFC5681-3.1-10] [RFC5681-3.1-11]
     pub fn increase_additively(&mut self, path: &Path, per: u32, credit: u32) {
         let per = per.max(1);
@@ -105,15 +107,16 @@ impl Window {
     }
 }
 
-/// Delivery rate over the flight of the newest segment that this ACK reports (draft-cheng-iccrg-delivery-rate-estimation).
+/// Delivery rate over the flight of the newest segment that this ACK reports
+/// (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSample {
     /// Segments delivered during `interval`.
     pub delivered: u32,
     /// The longer of the send and the ACK phase; never zero.
     pub interval: Span,
-    /// Total delivered segments when that segment was sent: a round trip has passed when this reaches the total that was
-    /// delivered at the start of the round.
+    /// Total delivered segments when that segment was sent: a round trip has passed when this
+    /// reaches the total that was delivered at the start of the round.
     pub prior_delivered: u64,
     /// The sample may understate the path: the sender had nothing to send.
     pub app_limited: bool,
@@ -143,9 +146,11 @@ pub struct AckSample {
     /// Newly delivered segments that came with a congestion mark, as far as the echo tells: counted
     /// by Accurate ECN, else all or none.
     pub marked: u32,
-    /// The window, not the application or the receiver, limits the sender: only then may it grow (RFC 7661).
+    /// The window, not the application or the receiver, limits the sender: only then may it grow
+    /// (RFC 7661).
     pub cwnd_limited: bool,
-    /// First stream offset not acknowledged yet, bytes; for controls that count rounds by sequence (Vegas, HyStart++).
+    /// First stream offset not acknowledged yet, bytes; for controls that count rounds by sequence
+    /// (Vegas, HyStart++).
     pub snd_una: u64,
     /// First stream offset not sent yet, bytes.
     pub snd_nxt: u64,
@@ -165,25 +170,29 @@ pub struct CcContext {
 
 /// A congestion control. Every window is in segments; the time of a call is [`Path::now`].
 pub trait CongestionControl {
-    /// An ACK arrived that delivered something. Called while the sender lets the window grow (`Open`, `Disorder`, `Loss`);
-    /// in `Recovery` and `Cwr` the sender's reduction (PRR, RFC 6937) sets `cwnd`, unless [`Self::owns_window`].
+    /// An ACK arrived that delivered something. Called while the sender lets the window grow
+    /// (`Open`, `Disorder`, `Loss`); in `Recovery` and `Cwr` the sender's reduction (PRR, RFC
+    /// 6937) sets `cwnd`, unless [`Self::owns_window`].
     fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample);
 
-    /// The slow-start threshold to fall to: a loss was found, a timeout fired or an ECN echo arrived. Called once per
-    /// reduction, before `cwnd` changes and before [`Self::on_state`] reports the state that goes with it. At least 2.
+    /// The slow-start threshold to fall to: a loss was found, a timeout fired or an ECN echo
+    /// arrived. Called once per reduction, before `cwnd` changes and before [`Self::on_state`]
+    /// reports the state that goes with it. At least 2.
     fn ssthresh(&mut self, w: &Window, path: &Path) -> u32;
 
-    /// The sender enters `to`; `path.state` is still the state it leaves and `w.cwnd` the window before the change. A control
-    /// with [`Self::owns_window`] sets the window of the new state itself; for the others the sender does.
+    /// The sender enters `to`; `path.state` is still the state it leaves and `w.cwnd` the window
+    /// before the change. A control with [`Self::owns_window`] sets the window of the new state
+    /// itself; for the others the sender does.
     fn on_state(&mut self, _w: &mut Window, _path: &Path, _to: CaState) {}
 
-    /// The slow start with an exit of its own that the control has, which is to hear an ACK that arrives at `now`. `None`: it has none, or
-    /// this ACK says nothing to it. Every control has to answer, so that none can forget its exit: the exits learn from every ACK, and
+    /// The slow start with an exit of its own that the control has, which is to hear an ACK that
+    /// arrives at `now`. `None`: it has none, or this ACK says nothing to it. Every control has
+    /// to answer, so that none can forget its exit: the exits learn from every ACK, and
     /// [`Self::on_ack`] does not see them all.
     fn slow_start(&mut self, now: Time) -> Option<&mut SlowStart>;
 
-    /// An ACK arrived that delivered something, whatever the state, before anything is made of it. `ack.lost` is not known yet. The
-    /// window may not grow. Only if [`Self::wants_every_ack`].
+    /// An ACK arrived that delivered something, whatever the state, before anything is made of it.
+    /// `ack.lost` is not known yet. The window may not grow. Only if [`Self::wants_every_ack`].
     fn on_every_ack(&mut self, _w: &mut Window, _path: &Path, _ack: &AckSample) {}
 
     /// The sender calls this for every ACK if [`Self::hears_every_ack`]: the control hears it, then
@@ -206,11 +215,12 @@ pub trait CongestionControl {
     /// Transmission starts again after `idle` without anything in flight.
     fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
 
-    /// Data leaves with nothing in flight, `since_last` after the last that left. Linux has CA_EVENT_TX_START.
+    /// Data leaves with nothing in flight, `since_last` after the last that left. Linux has
+    /// CA_EVENT_TX_START.
     fn on_transmission_start(&mut self, _path: &Path, _since_last: Span) {}
 
-    /// The host says that its path has changed, as after a handover: what was learnt of the old one may mislead.
-    /// `path.min_rtt` still is that of the whole connection.
+    /// The host says that its path has changed, as after a handover: what was learnt of the old one
+    /// may mislead. `path.min_rtt` still is that of the whole connection.
     fn on_path_change(&mut self, _w: &mut Window, _path: &Path) {}
 
     /// The window to return to when a reduction proves to have been spurious.
@@ -219,7 +229,8 @@ pub trait CongestionControl {
         w.cwnd.max(path.prior_cwnd)
     }
 
-    /// A rate of its own at which to pace, counted in wire bytes; `None`: the connection's pacing option decides.
+    /// A rate of its own at which to pace, counted in wire bytes; `None`: the connection's pacing
+    /// option decides.
     fn pacing_rate(&self, _w: &Window, _path: &Path) -> Option<DataRate> {
         None
     }
@@ -236,7 +247,8 @@ pub trait CongestionControl {
         1
     }
 
-    /// A timeout that sends one segment (`timeout_sends_one`) lets new data leave at once, as far as [`Self::loss_window`] has room.
+    /// A timeout that sends one segment (`timeout_sends_one`) lets new data leave at once, as far
+    /// as [`Self::loss_window`] has room.
     fn sends_new_data_after_timeout(&self) -> bool {
         false
     }
@@ -251,7 +263,8 @@ pub trait CongestionControl {
         false
     }
 
-    /// True if the control reads [`AckSample::rate`]; the others are spared the measurement and find `None` there.
+    /// True if the control reads [`AckSample::rate`]; the others are spared the measurement and
+    /// find `None` there.
     fn wants_rate(&self) -> bool {
         false
     }

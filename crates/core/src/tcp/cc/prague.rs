@@ -1,23 +1,29 @@
-//! TCP Prague: a scalable control for the Internet, DCTCP without its dependence on short round trips.
+//! TCP Prague: a scalable control for the Internet, DCTCP without its dependence on short round
+//! trips.
 //!
-//! Source: draft-briscoe-iccrg-prague-congestion-control-04, and where it leaves a choice the reference implementation of the L4S team
-//! (net/ipv4/tcp_prague.c, version 0.7, window mode).
+//! Source: draft-briscoe-iccrg-prague-congestion-control-04, and where it leaves a choice the
+//! reference implementation of the L4S team (net/ipv4/tcp_prague.c, version 0.7, window mode).
 //!
-//! It smooths the share of marked segments (`alpha`, weight 1/16, 24 bits). Marks reduce the window by `alpha / 2`. The window is a real
-//! number: each segment that came without a mark adds its part of a segment per round trip. It does so during reductions, too. The
-//! first mark ends slow start and halves the window. A loss halves it. Segments are spaced evenly.
+//! It smooths the share of marked segments (`alpha`, weight 1/16, 24 bits). Marks reduce the window
+//! by `alpha / 2`. The window is a real number: each segment that came without a mark adds its part
+//! of a segment per round trip. It does so during reductions, too. The first mark ends slow start
+//! and halves the window. A loss halves it. Segments are spaced evenly.
 //!
-//! With a round trip below `target_rtt` it behaves like a flow with that round trip. It grows slower, by the square of the
-//! ratio, and reduces once per `target_rtt`. So flows with 5 and 25 ms get the same rate. This begins `transition_rounds` after slow start.
+//! With a round trip below `target_rtt` it behaves like a flow with that round trip. It grows
+//! slower, by the square of the ratio, and reduces once per `target_rtt`. So flows with 5 and 25 ms
+//! get the same rate. This begins `transition_rounds` after slow start.
 //!
-//! Siblings: `dctcp` stops growing for a round after a mark. It has 10 bits of `alpha` in Linux. Its share follows the round trip.
+//! Siblings: `dctcp` stops growing for a round after a mark. It has 10 bits of `alpha` in Linux.
+//! Its share follows the round trip.
 //!
-//! Valid: with `ecn = true`, `ecn_echo = "accurate"` and `ect1 = true`, behind `dualpi2` or CoDel's `ce_threshold`. Behind a queue that marks
-//! like one for Reno it takes more than its share. Without ECN it is Reno with pacing.
+//! Valid: with `ecn = true`, `ecn_echo = "accurate"` and `ect1 = true`, behind `dualpi2` or CoDel's
+//! `ce_threshold`. Behind a queue that marks like one for Reno it takes more than its share.
+//! Without ECN it is Reno with pacing.
 //!
-//! Deviations: the reference has a rate mode for windows up to four segments; this paces by the real window there. It also takes smaller
-//! segments, varies its pacing by 3 %, and sends bursts of 0.25 ms (set `tsq_pacing_shift`). A reduction that proves needless is not
-//! taken back. There slow start can go on after the first mark if the ACK reports unmarked segments as well.
+//! Deviations: the reference has a rate mode for windows up to four segments; this paces by the
+//! real window there. It also takes smaller segments, varies its pacing by 3 %, and sends bursts of
+//! 0.25 ms (set `tsq_pacing_shift`). A reduction that proves needless is not taken back. There slow
+//! start can go on after the first mark if the ACK reports unmarked segments as well.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +37,8 @@ use crate::units::{DataRate, Span, Time};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PragueConfig {
-    /// Round trip below which the share no longer depends on it. The draft: 25 ms. Zero: it always depends on it.
+    /// Round trip below which the share no longer depends on it. The draft: 25 ms. Zero: it always
+    /// depends on it.
     pub target_rtt: Span,
     /// Rounds after slow start until then. The reference implementation: 4.
     pub transition_rounds: u32,
@@ -239,7 +246,8 @@ mod tests {
     }
 
     impl Flow {
-        /// Past slow start, with a window of `cwnd` and a round trip of `rtt_ms`; long enough that the target counts.
+        /// Past slow start, with a window of `cwnd` and a round trip of `rtt_ms`; long enough that
+        /// the target counts.
         fn new(cwnd: u32, rtt_ms: u64) -> Flow {
             let mut cc = PragueConfig::default().build(&context());
             (cc.window, cc.saw_mark, cc.rounds) = (u64::from(cwnd) * ONE, true, 100);
@@ -271,7 +279,8 @@ mod tests {
         }
     }
 
-    /// A segment per round trip from the target on; below it the square of the ratio, so that the rate of all grows alike.
+    /// A segment per round trip from the target on; below it the square of the ratio, so that the
+    /// rate of all grows alike.
     #[test]
     fn short_round_trips_grow_by_the_square_of_their_share_of_the_target() {
         for (rtt_ms, per_round) in [(5, 0.04), (10, 0.16), (25, 1.0), (80, 1.0), (200, 1.0)] {
@@ -299,7 +308,8 @@ mod tests {
         }
     }
 
-    /// Half of `alpha` at a mark and half of the window at a loss. The whole window follows by a segment an ACK.
+    /// Half of `alpha` at a mark and half of the window at a loss. The whole window follows by a
+    /// segment an ACK.
     #[test]
     fn a_mark_costs_half_of_alpha_and_a_loss_half() {
         let mut flow = Flow::new(100, 30);
@@ -316,7 +326,8 @@ mod tests {
         assert!((flow.window() - before / 2.0).abs() < 1e-3, "no growth while losses are repaired");
     }
 
-    /// At 5 ms marks reduce once per 25 ms, so that `alpha` and the reductions are those of a flow with 25 ms.
+    /// At 5 ms marks reduce once per 25 ms, so that `alpha` and the reductions are those of a flow
+    /// with 25 ms.
     #[test]
     fn short_round_trips_reduce_once_per_target() {
         let mut flow = Flow::new(100, 5);

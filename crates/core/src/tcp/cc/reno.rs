@@ -2,15 +2,16 @@
 //!
 //! Source: RFC 5681, as far as it concerns the window.
 //!
-//! Siblings: Reno is the baseline. CUBIC grows by a curve over time, Vegas watches delay, BBR measures the bandwidth,
-//! TCP-AV holds a target rate.
+//! Siblings: Reno is the baseline. CUBIC grows by a curve over time, Vegas watches delay, BBR
+//! measures the bandwidth, TCP-AV holds a target rate.
 //!
-//! Valid: for any path. On long fat paths it takes many round trips to recover from a loss, and random losses keep its
-//! window small.
+//! Valid: for any path. On long fat paths it takes many round trips to recover from a loss, and
+//! random losses keep its window small.
 //!
-//! Deviations: a reduction halves the window, as in Linux, where the RFC halves the flight. The two differ after a time in
-//! which the application or the receiver held the sender back. The recovery algorithm (Reno, NewReno or SACK) is not part of the control: it is the
-//! connection's option `recovery`.
+//! Deviations: a reduction halves the window, as in Linux, where the RFC halves the flight. The two
+//! differ after a time in which the application or the receiver held the sender back. The recovery
+//! algorithm (Reno, NewReno or SACK) is not part of the control: it is the connection's option
+//! `recovery`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,8 +38,8 @@ pub enum Increase {
     /// A whole segment once a whole window has been acknowledged (RFC 3465, Linux).
     #[default]
     PerWindow,
-    /// 1/cwnd for each ACK, cwnd being a real number that a reduction halves (RFC 5681 equation 3, ns-2). A little slower,
-    /// at two segments by a quarter.
+    /// 1/cwnd for each ACK, cwnd being a real number that a reduction halves (RFC 5681 equation 3,
+    /// ns-2). A little slower, at two segments by a quarter.
     PerAck,
 }
 
@@ -117,7 +118,8 @@ mod tests {
     use crate::tcp::cc::rounds::{Loss, Network, Run, sample};
     use crate::units::Span;
 
-    /// Mathis, Semke, Mahdavi, Ott, ACM CCR 27(3), 1997: sqrt(3/2) / sqrt(p) with an ACK per segment.
+    /// Mathis, Semke, Mahdavi, Ott, ACM CCR 27(3), 1997: sqrt(3/2) / sqrt(p) with an ACK per
+    /// segment.
     // [RFC5681-3.1-10]
     #[test]
     fn the_mean_window_is_mathis_under_periodic_loss() {
@@ -157,7 +159,8 @@ mod tests {
         assert_eq!((reno.real_window(w) * 1000) >> 32, 2750);
     }
 
-    /// RFC 5681 section 3.1: a segment per round trip, with an ACK for each segment or for every second one.
+    /// RFC 5681 section 3.1: a segment per round trip, with an ACK for each segment or for every
+    /// second one.
     // [RFC5681-3.1-8] [RFC5681-3.1-10] [RFC5681-3.1-11] [RFC5681-3.1-12] [RFC5681-5-1]
     #[test]
     fn congestion_avoidance_adds_one_segment_per_round_trip() {
@@ -203,7 +206,8 @@ mod tests {
             assert!(none > u64::from(buffer), "slow start overshoots by what the buffer and the path hold: {none}");
             // HyStart sees the ACK train at half the path.
             assert_eq!(lost(SlowStartExit::Hystart), 0);
-            // HyStart++ waits for a standing queue; then its window grows by a quarter per round trip, not by all of itself.
+            // HyStart++ waits for a standing queue; then its window grows by a quarter per round trip, not by
+            // all of itself.
             let plus_plus = lost(SlowStartExit::HystartPlusPlus);
             assert!(plus_plus <= none * 3 / 10, "{plus_plus} of {none}");
         }

@@ -1,4 +1,5 @@
-//! One control alone against a scripted path, round by round: the test bench of every control, also of one you add.
+//! One control alone against a scripted path, round by round: the test bench of every control, also
+//! of one you add.
 //!
 //! ```ignore
 //! let mut run = Run::new("mine", Network { loss: Loss::Every(1_000), ..Path::default() });
@@ -6,10 +7,11 @@
 //! insta::assert_snapshot!(run.table());
 //! ```
 //!
-//! The sender is ideal: it knows of each segment when its ACK arrives, calls a transmission lost once three later ones have
-//! arrived, repairs losses first and halves nothing itself. The path is a drop-tail queue before a line, then a constant
-//! delay back. Contract of the calls as documented at [`CongestionControl`](super::CongestionControl); the bounds that hold
-//! for every control are checked on every ACK.
+//! The sender is ideal: it knows of each segment when its ACK arrives, calls a transmission lost
+//! once three later ones have arrived, repairs losses first and halves nothing itself. The path is
+//! a drop-tail queue before a line, then a constant delay back. Contract of the calls as documented
+//! at [`CongestionControl`](super::CongestionControl); the bounds that hold for every control are
+//! checked on every ACK.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
@@ -257,7 +259,8 @@ impl Run {
         (self.line_free.since(self.now).as_ns() as u128 * self.network.rate as u128).div_ceil(1_000_000_000) as u32
     }
 
-    /// Runs on to `end`; returns the mean window and the mean rate in segments per second of that time.
+    /// Runs on to `end`; returns the mean window and the mean rate in segments per second of that
+    /// time.
     pub fn means_until(&mut self, end: Span) -> (f64, f64) {
         let (start, area, delivered) = (self.now, self.cwnd_seconds, self.delivered);
         self.until(end);

@@ -1,7 +1,9 @@
-//! When slow start ends without a loss: the parameter `slow_start_exit`, shared by the controls that double per round trip.
+//! When slow start ends without a loss: the parameter `slow_start_exit`, shared by the controls
+//! that double per round trip.
 //!
-//! Standard slow start (RFC 5681) overshoots by up to a window and pays with a burst of losses. HyStart (Linux's CUBIC) and
-//! HyStart++ (RFC 9406) watch round-trip times, HyStart also the length of the ACK train, and leave earlier.
+//! Standard slow start (RFC 5681) overshoots by up to a window and pays with a burst of losses.
+//! HyStart (Linux's CUBIC) and HyStart++ (RFC 9406) watch round-trip times, HyStart also the length
+//! of the ACK train, and leave earlier.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,8 +49,9 @@ pub enum SlowStart {
 }
 
 impl SlowStart {
-    /// Grows `cwnd` if the connection is in slow start and may grow. Returns the credit that is left for congestion
-    /// avoidance: none while slow start goes on, all of it outside slow start.
+    /// Grows `cwnd` if the connection is in slow start and may grow. Returns the credit that is
+    /// left for congestion avoidance: none while slow start goes on, all of it outside slow
+    /// start.
     // [RFC9438-4.10-1]
     pub fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) -> u32 {
         let mut credit = if ack.cwnd_limited { ack.credit } else { 0 };
@@ -77,7 +80,8 @@ impl SlowStart {
         }
     }
 
-    /// An ACK arrived, whatever the sender does: Linux calls it `pkts_acked`. Before [`Self::on_ack`].
+    /// An ACK arrived, whatever the sender does: Linux calls it `pkts_acked`. Before
+    /// [`Self::on_ack`].
     pub fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         if let SlowStart::HyStart(h) = self {
             h.on_ack(w, path, ack);

@@ -1,40 +1,47 @@
-//! TCP-AV: holds the rate that a streaming application asks for, and shares as its base does where it cannot.
+//! TCP-AV: holds the rate that a streaming application asks for, and shares as its base does where
+//! it cannot.
 //!
-//! Source: Shimonishi et al., "Congestion control enhancements for streaming media", IEICE Trans. Commun. E89-B(9),
-//! 2006. This much is public, and this file does it whatever its parameters. The application names a target rate R.
-//! The slow-start threshold is `W_R = R * RTT_min / MSS`. The window is steered so that the rate settles around R.
-//! After a loss the window is not below what R needs. A parameter is tuned all along so that the throughput stays
-//! around R. Under severe congestion the target is reduced for a time. Only the sender changes.
+//! Source: Shimonishi et al., "Congestion control enhancements for streaming media", IEICE Trans.
+//! Commun. E89-B(9), 2006. This much is public, and this file does it whatever its parameters. The
+//! application names a target rate R. The slow-start threshold is `W_R = R * RTT_min / MSS`. The
+//! window is steered so that the rate settles around R. After a loss the window is not below what R
+//! needs. A parameter is tuned all along so that the throughput stays around R. Under severe
+//! congestion the target is reduced for a time. Only the sender changes.
 //!
-//! The paper gives no gains, no triggers and no course of the reduction. They are parameters here. Their defaults were chosen once, by a search
-//! over 40 points, by what is published of its acceptance (`studies/tcp-av-handover/calibration`). They mean:
+//! The paper gives no gains, no triggers and no course of the reduction. They are parameters here.
+//! Their defaults were chosen once, by a search over 40 points, by what is published of its
+//! acceptance (`studies/tcp-av-handover/calibration`). They mean:
 //!
-//! - *Steering.* Once per round trip the window that R needs now is computed, `R * SRTT / MSS`. Below it the window
-//!   closes the part `rise` of the gap per round trip, at least as fast as Reno and at most doubling. Above it the
-//!   window closes the part `fall`.
-//! - *Tuning.* The control counts the segments by which the connection is behind or ahead of R. It aims at a larger
-//!   window that makes them up within `tune_rounds` round trips; the addition is at most `tune_limit` of the window.
-//!   This covers the cost of recoveries and fractions of a segment.
-//! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt` says which RTT. The
-//!   study `tcp-av-handover` says that the window is kept as high as it can be, also when a loss is detected. So a timeout leaves the same
-//!   (`after_timeout`). All outstanding segments count as lost, and that many leave. They leave at
-//!   once, or with the next ACK where a timeout sends one segment (`timeout_sends_one`, as in
-//!   Linux).
-//! - *Temporal reduction.* Every `severe_rounds` round trips the connection looks back. After at least
-//!   `severe_reductions` reductions with less than `severe_share` of the target, the target is multiplied by
-//!   `reduced_to`, down to `target_min` of the requested rate. Otherwise it comes back by `recover_step` of the
-//!   requested rate. Between the reduced target and the full one the window grows as that of its base, so that the
-//!   fair share remains.
+//! - *Steering.* Once per round trip the window that R needs now is computed, `R * SRTT / MSS`.
+//!   Below it the window closes the part `rise` of the gap per round trip, at least as fast as Reno
+//!   and at most doubling. Above it the window closes the part `fall`.
+//! - *Tuning.* The control counts the segments by which the connection is behind or ahead of R. It
+//!   aims at a larger window that makes them up within `tune_rounds` round trips; the addition is
+//!   at most `tune_limit` of the window. This covers the cost of recoveries and fractions of a
+//!   segment.
+//! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt`
+//!   says which RTT. The study `tcp-av-handover` says that the window is kept as high as it can be,
+//!   also when a loss is detected. So a timeout leaves the same (`after_timeout`). All outstanding
+//!   segments count as lost, and that many leave. They leave at once, or with the next ACK where a
+//!   timeout sends one segment (`timeout_sends_one`, as in Linux).
+//! - *Temporal reduction.* Every `severe_rounds` round trips the connection looks back. After at
+//!   least `severe_reductions` reductions with less than `severe_share` of the target, the target
+//!   is multiplied by `reduced_to`, down to `target_min` of the requested rate. Otherwise it comes
+//!   back by `recover_step` of the requested rate. Between the reduced target and the full one the
+//!   window grows as that of its base, so that the fair share remains.
 //!
-//! Siblings: with an idle path and an endless source it stops at R (`above`). Reno and CUBIC fill the path; Vegas and
-//! BBR find the path's rate by themselves. Feng, Kandlur, Saha and Shin ("Understanding and improving TCP performance
-//! over networks with minimum rate guarantees", IEEE/ACM ToN 7(2), 1999) split a window likewise, into a reserved and
-//! a shared part, for networks that reserve. TCP-AV has no reservation and takes its rate from the other flows.
+//! Siblings: with an idle path and an endless source it stops at R (`above`). Reno and CUBIC fill
+//! the path; Vegas and BBR find the path's rate by themselves. Feng, Kandlur, Saha and Shin
+//! ("Understanding and improving TCP performance over networks with minimum rate guarantees",
+//! IEEE/ACM ToN 7(2), 1999) split a window likewise, into a reserved and a shared part, for
+//! networks that reserve. TCP-AV has no reservation and takes its rate from the other flows.
 //!
-//! Valid: where the network can carry the sum of targets, or where a few such streams compete with many plain flows.
-//! Whole segments limit it on short paths: it cannot hold a rate below two segments per round trip.
+//! Valid: where the network can carry the sum of targets, or where a few such streams compete with
+//! many plain flows. Whole segments limit it on short paths: it cannot hold a rate below two
+//! segments per round trip.
 //!
-//! The arithmetic is in integers: windows and shares in 1/1024. It is `crates/law`, which the Linux kernel runs too (`airtcp host av`).
+//! The arithmetic is in integers: windows and shares in 1/1024. It is `crates/law`, which the Linux
+//! kernel runs too (`airtcp host av`).
 //!
 //! Deviations: unknown, because the formulas of the original are not public.
 
@@ -55,18 +62,18 @@ use crate::units::{DataRate, Probability, Span, Time};
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "TcpAvConfig")]
 pub struct TcpAvConfig {
-    /// Payload rate that the application asks for, 1kbit/s to 100Gbit/s. Left out: 4Mbit/s, video of standard definition in
-    /// MPEG-2.
+    /// Payload rate that the application asks for, 1kbit/s to 100Gbit/s. Left out: 4Mbit/s, video
+    /// of standard definition in MPEG-2.
     pub target: DataRate,
-    /// The control it extends: `"reno"` (the original), `"cubic"`, or a table with the parameters of one of them. It
-    /// decides the reduction after a loss while the window is larger than the target needs. It also decides the growth
-    /// above a reduced target. Default: `"reno"`.
+    /// The control it extends: `"reno"` (the original), `"cubic"`, or a table with the parameters
+    /// of one of them. It decides the reduction after a loss while the window is larger than
+    /// the target needs. It also decides the growth above a reduced target. Default: `"reno"`.
     #[schemars(with = "CcConfig")] // not a list of its own, so that each control stays one class in Python
     pub base: Base,
     /// Scope of the smallest round-trip time. Not published for handovers.
     pub rtt_min: RttMin,
-    /// With `rtt_min = "window"`: length of the window, between once and twice this. 10s: BBR's window for the same quantity.
-    /// Above zero.
+    /// With `rtt_min = "window"`: length of the window, between once and twice this. 10s: BBR's
+    /// window for the same quantity. Above zero.
     pub rtt_min_window: Span,
     /// Round-trip time in the least window after a loss.
     pub floor_rtt: FloorRtt,
@@ -75,32 +82,39 @@ pub struct TcpAvConfig {
     /// fills it with new data where the timeout sends one segment (`timeout_sends_one`). The
     /// command `airtcp host av` does so.
     pub after_timeout: AfterTimeout,
-    /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
+    /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base
+    /// (`"base"`).
     pub above: Above,
-    /// Part of the gap to the target's window that is closed per round trip, from below; above 0. 1/4: nine tenths in eight round
-    /// trips. A loop that sees its effect one to two round trips late does not swing up to about 1/(e d).
+    /// Part of the gap to the target's window that is closed per round trip, from below; above 0.
+    /// 1/4: nine tenths in eight round trips. A loop that sees its effect one to two round
+    /// trips late does not swing up to about 1/(e d).
     pub rise: Probability,
     /// The same part from above; above 0. 1/4 for the same reason.
     pub fall: Probability,
-    /// Round trips within which tuning makes up for segments that the connection is behind, 1 to 1000. 32: by the search; much slower than the
-    /// steering, so that the two do not work against each other.
+    /// Round trips within which tuning makes up for segments that the connection is behind, 1 to
+    /// 1000. 32: by the search; much slower than the steering, so that the two do not work
+    /// against each other.
     #[schemars(range(min = 1, max = 1000))]
     pub tune_rounds: u32,
-    /// Largest change of the window by tuning, as a part of the target's window. 0: no tuning. 0.5: by the search.
+    /// Largest change of the window by tuning, as a part of the target's window. 0: no tuning. 0.5:
+    /// by the search.
     pub tune_limit: Probability,
     /// Round trips over which severe congestion is judged, 1 to 10000.
     #[schemars(range(min = 1, max = 10_000))]
     pub severe_rounds: u32,
-    /// Number of reductions and timeouts within `severe_rounds` that make congestion severe; 0: never. 8, every other round trip: by the
-    /// search. Without any reduction the acceptance is met as well, but there is one in the paper.
+    /// Number of reductions and timeouts within `severe_rounds` that make congestion severe; 0:
+    /// never. 8, every other round trip: by the search. Without any reduction the acceptance is
+    /// met as well, but there is one in the paper.
     pub severe_reductions: u32,
     /// Congestion is not severe while at least this part of the target is delivered; above 0.
     pub severe_share: Probability,
-    /// Factor by which severe congestion multiplies the target; above 0, below 1. 0.5: as Reno does with its window.
+    /// Factor by which severe congestion multiplies the target; above 0, below 1. 0.5: as Reno does
+    /// with its window.
     pub reduced_to: Probability,
     /// Least target, as a part of the full one; above 0.
     pub target_min: Probability,
-    /// Part of the full target that is restored after `severe_rounds` round trips without severe congestion; above 0. 0.25: by the search.
+    /// Part of the full target that is restored after `severe_rounds` round trips without severe
+    /// congestion; above 0. 0.25: by the search.
     pub recover_step: Probability,
 }
 
@@ -174,7 +188,8 @@ pub enum RttMin {
     /// The connection's, whatever has changed since.
     #[default]
     Connection,
-    /// The path's: when the host says that it has another one, it is measured anew, and the full target is tried at once.
+    /// The path's: when the host says that it has another one, it is measured anew, and the full
+    /// target is tried at once.
     Path,
     /// That of the last `rtt_min_window`.
     Window,
@@ -184,7 +199,8 @@ pub enum RttMin {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorRtt {
-    /// The smallest: `W_R`, as published for the threshold. The queue then pays for a loss. On a LAN of a few milliseconds it is a few segments.
+    /// The smallest: `W_R`, as published for the threshold. The queue then pays for a loss. On a
+    /// LAN of a few milliseconds it is a few segments.
     Min,
     /// The present one: what R needs over the queue as it is.
     #[default]
@@ -200,7 +216,8 @@ pub enum AfterTimeout {
     /// The window that any loss leaves: as much as R needs.
     #[default]
     Floor,
-    /// The same, and new data leaves at once. Any of it that arrives brings an ACK, and that the repair.
+    /// The same, and new data leaves at once. Any of it that arrives brings an ACK, and that the
+    /// repair.
     NewData,
 }
 

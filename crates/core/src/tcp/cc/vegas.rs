@@ -1,23 +1,24 @@
 //! Vegas: keeps a few segments of its own in the queue, judged by delay once per round trip.
 //!
-//! Source: Brakmo, O'Malley and Peterson, SIGCOMM 1994; Brakmo and Peterson, IEEE JSAC 13(8), 1995. Decisions follow
-//! Linux's variant.
+//! Source: Brakmo, O'Malley and Peterson, SIGCOMM 1994; Brakmo and Peterson, IEEE JSAC 13(8), 1995.
+//! Decisions follow Linux's variant.
 //!
-//! Each round trip it compares the expected rate `cwnd / baseRTT` with the actual one. Their difference times
-//! `baseRTT` is the number of segments that wait in queues. Below `alpha` the window grows by one segment; above
-//! `beta` it shrinks by one. Slow start ends above `gamma`. The smallest round trip of a round represents that round.
-//! Rounds with fewer than three samples, and all states but `Open`, act as Reno.
+//! Each round trip it compares the expected rate `cwnd / baseRTT` with the actual one. Their
+//! difference times `baseRTT` is the number of segments that wait in queues. Below `alpha` the
+//! window grows by one segment; above `beta` it shrinks by one. Slow start ends above `gamma`. The
+//! smallest round trip of a round represents that round. Rounds with fewer than three samples, and
+//! all states but `Open`, act as Reno.
 //!
-//! Siblings: Reno and CUBIC wait for a loss; Vegas backs off before one, and so yields to them in a shared queue. BBR
-//! estimates a bandwidth; Vegas needs none.
+//! Siblings: Reno and CUBIC wait for a loss; Vegas backs off before one, and so yields to them in a
+//! shared queue. BBR estimates a bandwidth; Vegas needs none.
 //!
-//! Valid: where the smallest round trip is that of the empty path. A flow that starts over a standing queue, or whose
-//! path gets longer, misjudges it.
+//! Valid: where the smallest round trip is that of the empty path. A flow that starts over a
+//! standing queue, or whose path gets longer, misjudges it.
 //!
-//! Deviations: From Linux: the difference is that of the papers. Linux divides by the base instead of the actual round
-//! trip, and so keeps less in the queue of a short path. From the papers, as in Linux: slow start doubles every round
-//! trip instead of every other one. The papers' fine-grained retransmission is the
-//! loss policy `vegas_retransmit`.
+//! Deviations: From Linux: the difference is that of the papers. Linux divides by the base instead
+//! of the actual round trip, and so keeps less in the queue of a short path. From the papers, as in
+//! Linux: slow start doubles every round trip instead of every other one. The papers' fine-grained
+//! retransmission is the loss policy `vegas_retransmit`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,8 @@ use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window, micr
 use crate::convert::saturate32;
 use crate::units::{Span, Time};
 
-/// Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and `beta`.
+/// Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and
+/// `beta`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Unchecked")]
 #[schemars(!try_from, deny_unknown_fields, default)]

@@ -2,15 +2,15 @@
 //!
 //! Source: RFC 5681 section 3.2 (three duplicate ACKs) and, with SACK, `IsLost` of RFC 6675.
 //!
-//! Siblings: [`super::Rack`] compares send times instead of counting. [`super::Efr`] and [`super::EarlyRetransmit`]
-//! lower the threshold for small windows.
+//! Siblings: [`super::Rack`] compares send times instead of counting. [`super::Efr`] and
+//! [`super::EarlyRetransmit`] lower the threshold for small windows.
 //!
-//! Valid: for windows that yield `threshold` duplicates. Smaller windows wait for the retransmission timeout. A larger
-//! threshold tolerates more reordering.
+//! Valid: for windows that yield `threshold` duplicates. Smaller windows wait for the
+//! retransmission timeout. A larger threshold tolerates more reordering.
 //!
-//! Deviations: with SACK, segments above the hole are counted, where RFC 6675 counts ranges or bytes. For full segments that
-//! is the same. The parameter `lost_retransmissions` adds Linux's detection of lost retransmissions
-//! (since 2018), which no RFC of the two has.
+//! Deviations: with SACK, segments above the hole are counted, where RFC 6675 counts ranges or
+//! bytes. For full segments that is the same. The parameter `lost_retransmissions` adds Linux's
+//! detection of lost retransmissions (since 2018), which no RFC of the two has.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,9 @@ pub struct DupThreshConfig {
     /// Segments reported above a hole before it counts as lost. RFC 5681: 3.
     #[schemars(range(min = 1))]
     pub threshold: std::num::NonZeroU32,
-    /// A retransmission counts as lost, too, once something sent a quarter of the smallest round trip after it has
-    /// arrived, as in Linux. Off, it takes the retransmission timeout (RFC 6675). Needs SACK.
+    /// A retransmission counts as lost, too, once something sent a quarter of the smallest round
+    /// trip after it has arrived, as in Linux. Off, it takes the retransmission timeout (RFC
+    /// 6675). Needs SACK.
     pub lost_retransmissions: bool,
 }
 

@@ -1,23 +1,25 @@
-//! Early Retransmit: with fewer than four segments outstanding and nothing new to send, the threshold falls to the
-//! number of duplicates that can still come.
+//! Early Retransmit: with fewer than four segments outstanding and nothing new to send, the
+//! threshold falls to the number of duplicates that can still come.
 //!
 //! Source: RFC 5827. With `delay = "quarter_rtt"`, Linux 3.5 to 4.10 (commit eed530b6).
 //!
-//! It acts if less than four segments are outstanding, and there is no unsent data or the receive window holds it
-//! back. Then a hole is lost once all but one of the outstanding segments have been reported, by duplicate ACKs or
-//! SACK. Otherwise three duplicates are needed, as in [`super::DupThresh`].
+//! It acts if less than four segments are outstanding, and there is no unsent data or the receive
+//! window holds it back. Then a hole is lost once all but one of the outstanding segments have been
+//! reported, by duplicate ACKs or SACK. Otherwise three duplicates are needed, as in
+//! [`super::DupThresh`].
 //!
-//! With `delay = "quarter_rtt"` the retransmission waits for a quarter of the smoothed round trip, at least 2 ms. It
-//! is dropped if the hole closes meanwhile.
+//! With `delay = "quarter_rtt"` the retransmission waits for a quarter of the smoothed round trip,
+//! at least 2 ms. It is dropped if the hole closes meanwhile.
 //!
-//! Siblings: [`super::Efr`] acts in the middle of a transfer, too. Early Retransmit stands back wherever limited
-//! transmit (RFC 3042) could bring more duplicates, so it does nothing in the middle of a bulk transfer.
+//! Siblings: [`super::Efr`] acts in the middle of a transfer, too. Early Retransmit stands back
+//! wherever limited transmit (RFC 3042) could bring more duplicates, so it does nothing in the
+//! middle of a bulk transfer.
 //!
 //! Valid: for short transfers and ends of transfers.
 //!
-//! Deviations: From Linux: it gives early retransmission up for the rest of a connection that has seen reordering
-//! (`tcp_disable_early_retrans`). The RFC has a variant by bytes and one by segments, and `unit` chooses; Linux counts
-//! segments.
+//! Deviations: From Linux: it gives early retransmission up for the rest of a connection that has
+//! seen reordering (`tcp_disable_early_retrans`). The RFC has a variant by bytes and one by
+//! segments, and `unit` chooses; Linux counts segments.
 
 use std::num::NonZeroU32;
 
@@ -43,7 +45,8 @@ pub enum Unit {
 pub enum Delay {
     /// At once (RFC 5827).
     Off,
-    /// A quarter of the smoothed round-trip time after the last report, at least `delay_min` (Linux).
+    /// A quarter of the smoothed round-trip time after the last report, at least `delay_min`
+    /// (Linux).
     QuarterRtt,
 }
 
@@ -98,8 +101,8 @@ impl EarlyRetransmit {
         }
         match self.config.unit {
             Unit::Segments => hole.outstanding < 4 && hole.reported + 1 >= hole.outstanding,
-            // With SACK: ownd - SMSS. Without, where each duplicate stands for a full segment, it is the same as the RFC's
-            // equation 1, ceil(ownd / SMSS) - 1 duplicates.
+            // With SACK: ownd - SMSS. Without, where each duplicate stands for a full segment, it is the same as the
+            // RFC's equation 1, ceil(ownd / SMSS) - 1 duplicates.
             Unit::Bytes => {
                 hole.outstanding_bytes < 4 * self.mss
                     && hole.reported_bytes >= hole.outstanding_bytes.saturating_sub(self.mss).max(1)
@@ -153,7 +156,8 @@ mod tests {
         config.build(&LossContext { mss: MSS as u32 }).judge(hole, SRTT, now)
     }
 
-    /// Outstanding segments, duplicates, lost by segments, lost by bytes: full segments, where both agree.
+    /// Outstanding segments, duplicates, lost by segments, lost by bytes: full segments, where both
+    /// agree.
     #[test]
     fn all_but_one_of_fewer_than_four_must_be_reported() {
         for (outstanding, reported, lost) in [
@@ -178,7 +182,8 @@ mod tests {
         }
     }
 
-    /// RFC 5827 section 3.2's point: six small segments are less than four full ones in bytes, and not in segments.
+    /// RFC 5827 section 3.2's point: six small segments are less than four full ones in bytes, and
+    /// not in segments.
     #[test]
     fn bytes_and_segments_differ_for_small_segments() {
         let small = Hole { reported_bytes: 2 * MSS, ..hole(6, 6 * 500, 2) };

@@ -1,23 +1,26 @@
 //! Efficient Fast Retransmit: the duplicate-ACK threshold follows the window.
 //!
-//! Source: Tamura, Tobe and Tokuda, "Efficient Retransmit Scheme for TCP in Wireless LANs" (Keio University), section
-//! 3 and Figure 10.
+//! Source: Tamura, Tobe and Tokuda, "Efficient Retransmit Scheme for TCP in Wireless LANs" (Keio
+//! University), section 3 and Figure 10.
 //!
-//! On the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2, in whole segments.
-//! It is at most 3 and, by the abstract, at least 1. The 2 stand for the lost segment and the segment whose ACK is not a duplicate. So a
-//! window of four segments needs two duplicates, and one of three or fewer needs one. From five segments on the
-//! threshold is the fixed one.
+//! On the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2,
+//! in whole segments. It is at most 3 and, by the abstract, at least 1. The 2 stand for the lost
+//! segment and the segment whose ACK is not a duplicate. So a window of four segments needs two
+//! duplicates, and one of three or fewer needs one. From five segments on the threshold is the
+//! fixed one.
 //!
-//! Siblings: [`super::EarlyRetransmit`] looks at the outstanding data and waits while new data could be sent.
-//! Efficient Fast Retransmit looks at the window and acts in either case. [`super::DupThresh`] is its limit for large
-//! windows.
+//! Siblings: [`super::EarlyRetransmit`] looks at the outstanding data and waits while new data
+//! could be sent. Efficient Fast Retransmit looks at the window and acts in either case.
+//! [`super::DupThresh`] is its limit for large windows.
 //!
-//! Valid: for windows below five segments. There a segment that is merely late costs a needless halving of a small
-//! window. It does not help when two segments of a window are lost, because the second takes away the duplicate that
-//! the first needs. It does not help the last segment of a transfer either.
+//! Valid: for windows below five segments. There a segment that is merely late costs a needless
+//! halving of a small window. It does not help when two segments of a window are lost, because the
+//! second takes away the duplicate that the first needs. It does not help the last segment of a
+//! transfer either.
 //!
-//! Deviations: the study has no SACK. With SACK it takes the place of RFC 6675's DupThresh: SACKed segments above the
-//! hole count. Inside recovery the threshold follows the reduced window in the same way.
+//! Deviations: the study has no SACK. With SACK it takes the place of RFC 6675's DupThresh: SACKed
+//! segments above the hole count. Inside recovery the threshold follows the reduced window in the
+//! same way.
 
 use std::num::NonZeroU32;
 
@@ -37,8 +40,9 @@ pub struct EfrConfig {
     /// Largest threshold, which large windows have. The study: 3.
     #[schemars(range(min = 1))]
     pub most: NonZeroU32,
-    /// Smallest threshold, in duplicate ACKs. The study's abstract: 1. Its Figure 10 does not exclude 0. Then a window of two segments or
-    /// fewer waits for the timeout, because the count of duplicates never equals 0.
+    /// Smallest threshold, in duplicate ACKs. The study's abstract: 1. Its Figure 10 does not
+    /// exclude 0. Then a window of two segments or fewer waits for the timeout, because the
+    /// count of duplicates never equals 0.
     pub least: u32,
     /// Segments that are subtracted from the window. The study: 2.
     pub less: u32,
@@ -116,7 +120,8 @@ mod tests {
         }
     }
 
-    /// Figure 10 to the letter: 2 - 2 = 0 is less than the first duplicate, and the test is for equality.
+    /// Figure 10 to the letter: 2 - 2 = 0 is less than the first duplicate, and the test is for
+    /// equality.
     #[test]
     fn a_threshold_of_zero_is_never_reached() {
         let letter = EfrConfig { least: 0, ..EfrConfig::default() }.build(&LossContext { mss: 1460 });

@@ -1,16 +1,19 @@
-//! Loss policies: is this hole a loss? One file per answer. The policy is its own axis, independent of congestion control.
+//! Loss policies: is this hole a loss? One file per answer. The policy is its own axis, independent
+//! of congestion control.
 
 use crate::policy::policies;
 use crate::units::{Span, Time};
 
-/// A run of unacknowledged segments below something the receiver has reported, or a single segment, as the sender sees it.
+/// A run of unacknowledged segments below something the receiver has reported, or a single segment,
+/// as the sender sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     /// Duplicate ACKs since the last cumulative advance.
     pub dup_acks: u32,
     /// Segments SACKed above the hole; without SACK the number of duplicate ACKs.
     pub sacked_above: u32,
-    /// Segments reported as arrived above the cumulative ACK, wherever: SACKed, or, without SACK, duplicate ACKs.
+    /// Segments reported as arrived above the cumulative ACK, wherever: SACKed, or, without SACK,
+    /// duplicate ACKs.
     pub reported: u32,
     /// When the first segment of the hole was last sent.
     pub sent_at: Time,
@@ -18,8 +21,9 @@ pub struct Hole {
     pub number: u64,
     /// The hole was judged lost before and `sent_at` is its retransmission: is that lost as well?
     pub retransmitted: bool,
-    /// When the most recently sent of the delivered segments was sent (`RACK.xmit_ts` of RFC 8985). Without SACK it is
-    /// inferred: each duplicate ACK stands for the arrival of the next segment above the hole.
+    /// When the most recently sent of the delivered segments was sent (`RACK.xmit_ts` of RFC 8985).
+    /// Without SACK it is inferred: each duplicate ACK stands for the arrival of the next
+    /// segment above the hole.
     pub newest_delivered_sent_at: Time,
     /// Number of that transmission in the connection, in place of `RACK.end_seq`.
     pub newest_delivered_number: u64,
@@ -41,7 +45,8 @@ pub struct Hole {
     pub cwnd: u32,
     /// Receive window in whole segments.
     pub send_window: u32,
-    /// The smaller of cwnd and receive window, in whole segments, when the first of the duplicate ACKs came.
+    /// The smaller of cwnd and receive window, in whole segments, when the first of the duplicate
+    /// ACKs came.
     pub window_at_first_duplicate: u32,
     /// Unsent data is at hand and the receive window would allow it (RFC 5827 section 3.1).
     pub can_send_new: bool,
@@ -70,7 +75,8 @@ pub struct Report {
     pub reordered: bool,
     /// The ACK carried a DSACK (RFC 2883): something arrived twice.
     pub duplicate_sack: bool,
-    /// First byte not yet acknowledged, and first not yet sent: a round trip is over once the former reaches what the latter was.
+    /// First byte not yet acknowledged, and first not yet sent: a round trip is over once the
+    /// former reaches what the latter was.
     pub snd_una: u64,
     /// The first offset not sent yet.
     pub snd_nxt: u64,
@@ -81,7 +87,8 @@ pub struct Report {
 /// Segments that a verdict is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Whole holes below what was SACKed: counting what arrived above says nothing about the parts of one.
+    /// Whole holes below what was SACKed: counting what arrived above says nothing about the parts
+    /// of one.
     Holes,
     /// Every segment by itself, as soon as anything that was sent later has been delivered.
     Segments,
@@ -106,8 +113,9 @@ pub trait LossPolicy {
     fn on_report(&mut self, _: &Report) {}
     /// An ACK has measured a round trip, exactly, of segments that were sent once.
     fn on_rtt(&mut self, _rtt: Span) {}
-    /// So many ACKs of new data after a retransmission are looked at as a duplicate ACK is (without SACK). Then a loss of what was sent before
-    /// the last reduction of the window is no reason for another.
+    /// So many ACKs of new data after a retransmission are looked at as a duplicate ACK is (without
+    /// SACK). Then a loss of what was sent before the last reduction of the window is no reason
+    /// for another.
     fn looks_after_retransmission(&self) -> u32 {
         0
     }

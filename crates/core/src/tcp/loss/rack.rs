@@ -1,24 +1,26 @@
-//! RACK: a segment is lost when a segment sent later has been delivered and a reordering window has passed.
+//! RACK: a segment is lost when a segment sent later has been delivered and a reordering window has
+//! passed.
 //!
 //! Source: RFC 8985.
 //!
-//! A segment counts as lost once `RACK.rtt` and a reordering window have passed since it was sent. `RACK.rtt` is the
-//! round trip of the most recently sent segment that was delivered. As long as no reordering has been seen, the window
-//! is zero in recovery and from three reported segments on. Otherwise it is a quarter of the smallest round trip times
-//! a factor, and at most the smoothed round trip. Each round trip with a DSACK raises the factor by one; 16 recoveries
-//! without one take it back to one. Retransmissions are judged in the same way. The RFC's tail loss probe is the TCP
-//! option `tail_loss_probe`.
+//! A segment counts as lost once `RACK.rtt` and a reordering window have passed since it was sent.
+//! `RACK.rtt` is the round trip of the most recently sent segment that was delivered. As long as no
+//! reordering has been seen, the window is zero in recovery and from three reported segments on.
+//! Otherwise it is a quarter of the smallest round trip times a factor, and at most the smoothed
+//! round trip. Each round trip with a DSACK raises the factor by one; 16 recoveries without one
+//! take it back to one. Retransmissions are judged in the same way. The RFC's tail loss probe is
+//! the TCP option `tail_loss_probe`.
 //!
-//! Siblings: the other policies count segments. RACK compares send times, so it works in windows of any size, as soon
-//! as two segments are in flight.
+//! Siblings: the other policies count segments. RACK compares send times, so it works in windows of
+//! any size, as soon as two segments are in flight.
 //!
-//! Valid: with SACK, as the RFC requires. Without SACK (beyond the RFC; Linux falls back on three duplicates there)
-//! the sender infers from each duplicate ACK that the next segment has arrived.
+//! Valid: with SACK, as the RFC requires. Without SACK (beyond the RFC; Linux falls back on three
+//! duplicates there) the sender infers from each duplicate ACK that the next segment has arrived.
 //!
-//! Deviations: one timer serves all segments that may be reordered. It runs until the last of them would be lost,
-//! reckoned from the newest delivered one. The smallest round trip is that of the whole connection, where the RFC wants
-//! one that forgets. The DSACK factor is per connection, as in the RFC, without Linux's bound of
-//! 255.
+//! Deviations: one timer serves all segments that may be reordered. It runs until the last of them
+//! would be lost, reckoned from the newest delivered one. The smallest round trip is that of the
+//! whole connection, where the RFC wants one that forgets. The DSACK factor is per connection, as
+//! in the RFC, without Linux's bound of 255.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,15 +32,16 @@ use crate::units::{Span, Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RackConfig {
-    /// Number of reported segments that ends the reordering window, as long as no reordering was seen (RFC 8985: DupThresh, 3). 0:
-    /// never (Linux: `TCP_RACK_NO_DUPTHRESH`).
+    /// Number of reported segments that ends the reordering window, as long as no reordering was
+    /// seen (RFC 8985: DupThresh, 3). 0: never (Linux: `TCP_RACK_NO_DUPTHRESH`).
     pub threshold: u32,
-    /// The reordering window adapts to DSACKs and to reordering seen. Off (Linux: `TCP_RACK_STATIC_REO_WND`): it stays a quarter
-    /// of the smallest round trip.
+    /// The reordering window adapts to DSACKs and to reordering seen. Off (Linux:
+    /// `TCP_RACK_STATIC_REO_WND`): it stays a quarter of the smallest round trip.
     pub adaptive: bool,
     /// DSACKs count only once reordering has been seen (Linux). The RFC counts all.
     pub dsack_after_reordering: bool,
-    /// `RACK.rtt` is of the delivered segment that the ACK told of last (Linux, `tcp_rack_advance`). The RFC: of the one sent last.
+    /// `RACK.rtt` is of the delivered segment that the ACK told of last (Linux,
+    /// `tcp_rack_advance`). The RFC: of the one sent last.
     pub rtt_of_last: bool,
 }
 
@@ -135,7 +138,8 @@ impl LossPolicy for Rack {
         }
     }
 
-    /// RFC 8985 section 6.3: what was sent too recently for that is not lost because the first segment is.
+    /// RFC 8985 section 6.3: what was sent too recently for that is not lost because the first
+    /// segment is.
     // [RFC8985-6.3-1]
     fn is_lost_at_timeout(&self, hole: &Hole, srtt: Span, now: Time) -> bool {
         now >= hole.sent_at + hole.newest_delivered_rtt + self.reordering_window(hole, srtt)
@@ -166,7 +170,8 @@ mod tests {
     const QUIET: Report =
         Report { reordered: false, duplicate_sack: false, snd_una: 1, snd_nxt: 100, recovered: false };
 
-    /// RFC 8985 section 3.4, example 1 in times: one segment reported is enough after a quarter of the round trip.
+    /// RFC 8985 section 3.4, example 1 in times: one segment reported is enough after a quarter of
+    /// the round trip.
     // [RFC8985-3.3.2-2] [RFC8985-6.2-6] [RFC8985-6.2-7]
     #[test]
     fn one_report_is_enough_after_the_reordering_window() {
@@ -176,7 +181,8 @@ mod tests {
         assert_eq!(policy.judge(&hole, RTT, at(125)), Verdict::Lost);
     }
 
-    /// Linux 6.12, net/ipv4/tcp_recovery.c, `tcp_rack_advance`: what was held up lengthens the wait for others.
+    /// Linux 6.12, net/ipv4/tcp_recovery.c, `tcp_rack_advance`: what was held up lengthens the wait
+    /// for others.
     #[test]
     fn the_round_trip_is_that_of_the_last_where_linux_is_asked_for() {
         let hole = Hole { last_delivered_rtt: Span::from_ms(140), ..hole(0, 0, 3) };

@@ -1,22 +1,28 @@
-//! Vegas' retransmission: a duplicate ACK is a reason to look at the clock, and a segment older than a fine timeout is lost.
+//! Vegas' retransmission: a duplicate ACK is a reason to look at the clock, and a segment older
+//! than a fine timeout is lost.
 //!
-//! Source: Brakmo, O'Malley and Peterson, SIGCOMM 1994, section 3.1; Brakmo and Peterson, IEEE JSAC 13(8), 1995, section III-A.
+//! Source: Brakmo, O'Malley and Peterson, SIGCOMM 1994, section 3.1; Brakmo and Peterson, IEEE JSAC
+//! 13(8), 1995, section III-A.
 //!
-//! Every round trip is measured exactly, of segments sent once. The fine timeout is the smoothed round trip and four times its
-//! variation. Their gains are those of Jacobson and Karels, 1/8 and 1/4, and there is no least value. A duplicate ACK shows
-//! that the first missing segment is lost if that was sent longer ago; so does the third duplicate. The first two ACKs of new
-//! data after a retransmission are such reasons, too: they find a second loss of the window. A loss of what was sent before
-//! the last reduction of the window does not reduce it again.
+//! Every round trip is measured exactly, of segments sent once. The fine timeout is the smoothed
+//! round trip and four times its variation. Their gains are those of Jacobson and Karels, 1/8 and
+//! 1/4, and there is no least value. A duplicate ACK shows that the first missing segment is lost
+//! if that was sent longer ago; so does the third duplicate. The first two ACKs of new data after a
+//! retransmission are such reasons, too: they find a second loss of the window. A loss of what was
+//! sent before the last reduction of the window does not reduce it again.
 //!
-//! Siblings: [`super::Efr`] counts duplicates by the window and knows no time. [`super::Rack`] compares with the round trip
-//! of what has arrived, and sets a timer for what is not old enough yet. Vegas waits for the next ACK.
+//! Siblings: [`super::Efr`] counts duplicates by the window and knows no time. [`super::Rack`]
+//! compares with the round trip of what has arrived, and sets a timer for what is not old enough
+//! yet. Vegas waits for the next ACK.
 //!
-//! Valid: for any window of two segments or more whose round trips vary little. Where they vary, the timeout is long, or a late
-//! segment passes for lost. The congestion control `vegas` is the other half of the papers, and either works alone.
+//! Valid: for any window of two segments or more whose round trips vary little. Where they vary,
+//! the timeout is long, or a late segment passes for lost. The congestion control `vegas` is the
+//! other half of the papers, and either works alone.
 //!
-//! Deviations: after a second loss the window is what the reduction has left, even if it has grown by a segment since. During the
-//! repair of a timeout there is no such look at new data, since all is sent again in any case. With SACK, every hole is
-//! looked at when something is reported, and a recovery goes by SACK's rules.
+//! Deviations: after a second loss the window is what the reduction has left, even if it has grown
+//! by a segment since. During the repair of a timeout there is no such look at new data, since all
+//! is sent again in any case. With SACK, every hole is looked at when something is reported, and a
+//! recovery goes by SACK's rules.
 
 use std::num::NonZeroU32;
 
@@ -33,8 +39,8 @@ pub struct VegasRetransmitConfig {
     /// Duplicates that show a loss whatever the clock says. The papers: 3, as before.
     #[schemars(range(min = 1))]
     pub threshold: NonZeroU32,
-    /// ACKs of new data after a retransmission that are looked at as duplicates are, without SACK. The papers: 2. With 0 there are none, and each
-    /// recovery reduces the window.
+    /// ACKs of new data after a retransmission that are looked at as duplicates are, without SACK.
+    /// The papers: 2. With 0 there are none, and each recovery reduces the window.
     pub looks: u32,
 }
 
@@ -111,7 +117,8 @@ mod tests {
         policy.judge(hole, Span::from_ms(1000), now) == Verdict::Lost
     }
 
-    /// Jacobson and Karels by hand: 100 ms and a deviation of 50; then an error of 40, so 100 + 40/8 and 50 + (40 - 50)/4.
+    /// Jacobson and Karels by hand: 100 ms and a deviation of 50; then an error of 40, so 100 +
+    /// 40/8 and 50 + (40 - 50)/4.
     #[test]
     fn the_fine_timeout_follows_mean_and_deviation() {
         let timeout_us = |rtts: &[u64]| policy(rtts).timeout().map(|t| t.as_ns() / 1000);
@@ -123,7 +130,8 @@ mod tests {
         assert!((100_000..100_100).contains(&steady), "{steady}");
     }
 
-    /// The papers' Figure 4, in numbers: the first duplicate after the timeout, not the third, and not before it.
+    /// The papers' Figure 4, in numbers: the first duplicate after the timeout, not the third, and
+    /// not before it.
     #[test]
     fn one_duplicate_is_enough_for_a_segment_older_than_the_timeout() {
         let policy = policy(&[100]);

@@ -1,5 +1,5 @@
-//! ACKs for data above a hole that are put off into one (`__tcp_ack_snd_check` and `tcp_sack_compress_send_ack`,
-//! net/ipv4/tcp_input.c of Linux 6.12).
+//! ACKs for data above a hole that are put off into one (`__tcp_ack_snd_check` and
+//! `tcp_sack_compress_send_ack`, net/ipv4/tcp_input.c of Linux 6.12).
 //!
 //! The first three segments above a hole are reported at once, so that compression does not delay
 //! the detection of the loss. Those after them wait for 5 % of the round trip, or for as many
@@ -48,7 +48,8 @@ impl Compression {
         is_new
     }
 
-    /// A round trip by the timestamps of a full segment: the least counts at once, more than that by an eighth (`tcp_rcv_rtt_update`).
+    /// A round trip by the timestamps of a full segment: the least counts at once, more than that
+    /// by an eighth (`tcp_rcv_rtt_update`).
     pub(super) fn on_echo(&mut self, rtt: Span) {
         self.echoed = Some(match self.echoed {
             Some(old) if old <= rtt => old.mul_ratio(7, 8) + rtt.mul_ratio(1, 8),
@@ -61,7 +62,8 @@ impl Compression {
         self.echoed
     }
 
-    /// A segment came above a hole, or filled a part of it up to `rcv_nxt`: when the ACK is due at the latest, if it may wait.
+    /// A segment came above a hole, or filled a part of it up to `rcv_nxt`: when the ACK is due at
+    /// the latest, if it may wait.
     pub(super) fn put_off(&mut self, now: Time, rcv_nxt: u64, most: u32, delay: Span, slack: Span) -> Option<Time> {
         if self.waiting >= most {
             return None;
@@ -96,8 +98,8 @@ mod tests {
 
     const MSS: u32 = 1448;
 
-    /// A receiver of `linux-6` past its quick ACKs, segments by number, and its ACKs: microseconds, segments covered, number of
-    /// the newest SACK block's last segment.
+    /// A receiver of `linux-6` past its quick ACKs, segments by number, and its ACKs: microseconds,
+    /// segments covered, number of the newest SACK block's last segment.
     struct Story {
         receiver: Receiver,
         acks: Vec<(u64, u32, Option<u32>)>,
@@ -184,8 +186,9 @@ mod tests {
         assert_eq!(s.acks[4..], [(200_400, 10, None), (200_400, 12, None)]);
     }
 
-    /// Nothing of what it lets through has been read when the window is looked at, so that this would shrink. Then the ACK is the first of the
-    /// three. Linux 6.12 in virtual time: after four segments at once two ACKs followed, and then the timer's.
+    /// Nothing of what it lets through has been read when the window is looked at, so that this
+    /// would shrink. Then the ACK is the first of the three. Linux 6.12 in virtual time: after
+    /// four segments at once two ACKs followed, and then the timer's.
     #[test]
     fn what_fills_a_part_is_the_first_of_three() {
         let mut s = Story::new(100, |_| {});

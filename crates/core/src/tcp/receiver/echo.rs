@@ -5,7 +5,8 @@ use crate::tcp::{EcnEcho, TcpConfig};
 
 /// Bytes of the option of Accurate ECN with two of its three counters.
 const OPTION_BYTES: u16 = 8;
-/// Marks after which an ACK leaves at once, with data that no ACK covers yet and without (RFC 9768 section 3.2.2.5.1).
+/// Marks after which an ACK leaves at once, with data that no ACK covers yet and without (RFC 9768
+/// section 3.2.2.5.1).
 const MARKS_BESIDE_DATA: u32 = 2;
 const MARKS_ALONE: u32 = 3;
 
@@ -38,7 +39,8 @@ impl Echo {
         });
     }
 
-    /// The SYN-ACK says what was agreed on. A SYN cannot be marked here (RFC 9768 section 3.1.2: it came as Not-ECT).
+    /// The SYN-ACK says what was agreed on. A SYN cannot be marked here (RFC 9768 section 3.1.2: it
+    /// came as Not-ECT).
     pub(super) fn answer(&self, syn_ack: &mut Packet) {
         let ace = match self.how {
             None => 0,
@@ -53,7 +55,8 @@ impl Echo {
         self.how == Some(EcnEcho::Each) && p.len > 0 && (p.ecn == Ecn::Ce) != self.ece
     }
 
-    /// A packet, or several merged, came; `untold`: data waits for an ACK. Says whether it asks for one at once.
+    /// A packet, or several merged, came; `untold`: data waits for an ACK. Says whether it asks for
+    /// one at once.
     pub(super) fn take(&mut self, p: &Packet, segments: u16, untold: bool) -> bool {
         let is_marked = p.ecn == Ecn::Ce;
         match self.how {
@@ -137,7 +140,8 @@ mod tests {
         }
     }
 
-    /// Section 3.2.2.5.1: an ACK at once for the first of several marks, and for every second or third of them.
+    /// Section 3.2.2.5.1: an ACK at once for the first of several marks, and for every second or
+    /// third of them.
     #[test]
     fn marks_are_counted_and_told_at_once() {
         let mut config = config(EcnEcho::Accurate);

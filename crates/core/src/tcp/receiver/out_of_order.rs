@@ -95,7 +95,8 @@ impl OutOfOrder {
         })
     }
 
-    /// The place of the range that `start..end` adds to, among those that changed most recently; that behind the last if it adds to none.
+    /// The place of the range that `start..end` adds to, among those that changed most recently;
+    /// that behind the last if it adds to none.
     pub(super) fn place(&self, start: u64, end: u64) -> usize {
         let touches = |&(s, e): &(u64, u64)| s <= end && start <= e;
         self.newest_first().position(|r| touches(&r)).unwrap_or_else(|| self.newest_first().count())

@@ -1,7 +1,10 @@
-//! Grows the receive buffer to twice what arrives in a round trip (dynamic right-sizing, Fisk and Feng 2001).
+//! Grows the receive buffer to twice what arrives in a round trip (dynamic right-sizing, Fisk and
+//! Feng 2001).
 //!
-//! [`RightSizing::on_data`] is the rule as such. [`RightSizing::on_read`] and [`RightSizing::with_data_above`] are Linux's of today:
-//! net/ipv4/tcp_input.c of 6.18, `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow`, as the tracepoint `tcp:tcp_rcvbuf_grow` shows them too.
+//! [`RightSizing::on_data`] is the rule as such. [`RightSizing::on_read`] and
+//! [`RightSizing::with_data_above`] are Linux's of today: net/ipv4/tcp_input.c of 6.18,
+//! `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow`, as the tracepoint `tcp:tcp_rcvbuf_grow` shows them
+//! too.
 
 use crate::units::{Span, Time};
 
@@ -30,8 +33,9 @@ impl RightSizing {
         }
     }
 
-    /// Data arrived in order, up to `rcv_nxt`. `echoed`: the round trip by its timestamps; `right_edge`: of the window. Returns the
-    /// buffer to have at least, bytes, where it is to grow.
+    /// Data arrived in order, up to `rcv_nxt`. `echoed`: the round trip by its timestamps;
+    /// `right_edge`: of the window. Returns the buffer to have at least, bytes, where it is to
+    /// grow.
     pub(super) fn on_data(
         &mut self,
         now: Time,
@@ -41,7 +45,8 @@ impl RightSizing {
         mss: u32,
     ) -> Option<u64> {
         if let Some(rtt) = echoed {
-            // Smoothed: while a queue builds, the least round trip would hold the buffer at what the empty path needs.
+            // Smoothed: while a queue builds, the least round trip would hold the buffer at what the empty path
+            // needs.
             self.rtt = if self.rtt.is_zero() { rtt } else { self.rtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8) };
         } else {
             self.measure_window(now, rcv_nxt, right_edge);
@@ -73,8 +78,9 @@ impl RightSizing {
         self.rtt
     }
 
-    /// The application has read up to `first`, an skb, and goes on to read the rest, up to `end`. Once in a round trip of `rtt` what was
-    /// read counts, less what then waits. Returns the room to have at least, bytes, where it is to grow.
+    /// The application has read up to `first`, an skb, and goes on to read the rest, up to `end`.
+    /// Once in a round trip of `rtt` what was read counts, less what then waits. Returns the
+    /// room to have at least, bytes, where it is to grow.
     pub(super) fn on_read(&mut self, now: Time, rtt: Span, first: u64, end: u64) -> Option<u64> {
         if rtt.is_zero() || now.since(self.round_began) < rtt {
             return None;
@@ -106,7 +112,8 @@ mod tests {
         Time::ZERO + Span::from_ms(ms)
     }
 
-    /// 20 kB in a round trip where 10 kB were known: twice that, 16 segments, and as much again as the growth promises.
+    /// 20 kB in a round trip where 10 kB were known: twice that, 16 segments, and as much again as
+    /// the growth promises.
     #[test]
     fn the_buffer_follows_what_arrives_in_a_round_trip() {
         let rtt = Some(Span::from_ms(100));

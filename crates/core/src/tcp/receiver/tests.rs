@@ -3,7 +3,8 @@
 use super::*;
 use crate::tcp::profile::profile;
 
-/// Otherwise a sender would wait for the last segment of a transfer as long as one before it is missing.
+/// Otherwise a sender would wait for the last segment of a transfer as long as one before it is
+/// missing.
 #[test]
 fn a_fin_above_a_hole_is_reported_with_the_data_before_it() {
     let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(profile("linux-6").unwrap().resolve().unwrap()));
@@ -20,7 +21,8 @@ fn a_fin_above_a_hole_is_reported_with_the_data_before_it() {
     assert_eq!(packet(TcpFlags::ACK, 1, 1000), Some((2502, vec![])));
 }
 
-/// A receiver whose peer answers its ACKs after 100 ms, and the times in milliseconds at which it acknowledges what.
+/// A receiver whose peer answers its ACKs after 100 ms, and the times in milliseconds at which it
+/// acknowledges what.
 struct Thinned {
     receiver: Receiver,
     acks: Vec<(f64, u32)>,
@@ -104,7 +106,8 @@ fn a_hole_its_repair_a_duplicate_and_the_end_are_told_at_once() {
     t.segment(205_000, Some(5));
     t.segment(205_500, Some(5));
     assert_eq!(t.acks, [(201.0, 2), (204.0, 4), (204.5, 4), (205.0, 7), (205.5, 7)]);
-    // Duplicates raise the quick ACKs of the profile, here none; the bound counts from the last ACK again.
+    // Duplicates raise the quick ACKs of the profile, here none; the bound counts from the last ACK
+    // again.
     t.stream(206, 30);
     assert_eq!(t.acks[5..], [(230.5, 32)]);
     let mut fin = Packet::new(FlowId(0), Kind::Tcp, 0);
@@ -132,7 +135,8 @@ fn reports(arrivals: &[(u32, u16)]) -> Vec<(u32, Vec<(u32, u32)>)> {
     told
 }
 
-/// RFC 2883 section 4: the first block is what came twice, below the ACK or within the block that follows, and it is told once.
+/// RFC 2883 section 4: the first block is what came twice, below the ACK or within the block that
+/// follows, and it is told once.
 // [RFC5681-4.2-5] [RFC2883-4-1] [RFC2883-4-2] [RFC2883-4-3] [RFC2883-4-4] [RFC2883-4-5]
 #[test]
 fn what_came_twice_is_the_first_block_of_one_ack() {
@@ -163,8 +167,9 @@ fn without_a_round_trip_or_in_the_quick_phase_nothing_is_thinned() {
     assert_eq!(unknown.acks.len(), 5);
 }
 
-/// Three packets in one poll, the first and the last of them merged, then one more alone: what is acknowledged when. `offered`: the window
-/// as the last ACK told it, where the buffer has room for 81920 bytes.
+/// Three packets in one poll, the first and the last of them merged, then one more alone: what is
+/// acknowledged when. `offered`: the window as the last ACK told it, where the buffer has room for
+/// 81920 bytes.
 fn polls(offered: u64, flags: TcpFlags) -> Vec<(u32, usize)> {
     let mut config = profile("linux-6").unwrap().resolve().unwrap();
     (config.quick_acks, config.handshake) = (0, false);
@@ -186,7 +191,8 @@ fn polls(offered: u64, flags: TcpFlags) -> Vec<(u32, usize)> {
 
 #[test]
 fn the_application_reads_after_the_poll_and_reading_acknowledges_once() {
-    // The window would have to shrink: all of the poll waits for the reader. The last segment waits for another.
+    // The window would have to shrink: all of the poll waits for the reader. The last segment waits for
+    // another.
     assert_eq!(polls(81_920, TcpFlags::default()), [(6, 2)]);
     // Pushed data is acknowledged when it is read.
     assert_eq!(polls(81_920, TcpFlags::PSH), [(6, 2), (7, 3)]);

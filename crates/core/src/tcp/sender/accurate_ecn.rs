@@ -30,12 +30,14 @@ impl Marks {
     /// Report of a sender of data about its peer's packets: ACKs are never marked.
     pub(super) const OF_NONE: AccurateEcn = AccurateEcn { ace: 5, ce_bytes: None };
 
-    /// So many segments came marked since the last ACK that was counted; `delivered` is how many this one newly reports.
+    /// So many segments came marked since the last ACK that was counted; `delivered` is how many
+    /// this one newly reports.
     fn take(&mut self, told: AccurateEcn, delivered: u32, mss: u32) -> u32 {
         let cycles = u32::from(told.ace.wrapping_sub(self.ace) & 7);
         self.ace = told.ace;
         let Some(bytes) = told.ce_bytes else {
-            // The field may have wrapped around, so the most counts that can be meant (RFC 9768 appendix A.2.1).
+            // The field may have wrapped around, so the most counts that can be meant (RFC 9768 appendix
+            // A.2.1).
             return if delivered < 8 { cycles } else { delivered - ((delivered - cycles) & 7) };
         };
         let more = bytes.wrapping_sub(self.ce_bytes) & 0xff_ffff;
@@ -45,7 +47,8 @@ impl Marks {
 }
 
 impl Sender {
-    /// The answer to the SYN. Accurate ECN has four codes, by the ECN field with which the SYN arrived (RFC 9768 section 3.1.2).
+    /// The answer to the SYN. Accurate ECN has four codes, by the ECN field with which the SYN
+    /// arrived (RFC 9768 section 3.1.2).
     pub(super) fn agree_on_ecn(&mut self, syn_ack: &Packet) {
         let answer = syn_ack.accurate_ecn().ace;
         let accurate = self.config.ecn_echo == EcnEcho::Accurate && matches!(answer, 2 | 3 | 4 | 6);
@@ -75,13 +78,15 @@ impl Sender {
 mod tests {
     use super::*;
 
-    /// RFC 9768 appendix A.2.1: without the option, and few segments at once, the difference modulo 8; else the most that fits.
+    /// RFC 9768 appendix A.2.1: without the option, and few segments at once, the difference modulo
+    /// 8; else the most that fits.
     #[test]
     fn the_field_counts_modulo_eight_and_the_option_bytes() {
         let mut marks = Marks::default();
         let mut field = |ace, delivered| marks.take(AccurateEcn { ace, ce_bytes: None }, delivered, 1000);
         assert_eq!([field(5, 2), field(6, 2), field(0, 2), field(0, 1)], [0, 1, 2, 0]);
-        // Ten more segments, two by the field: ten is two modulo eight. Nine, two by the field: two. Sixteen: ten.
+        // Ten more segments, two by the field: ten is two modulo eight. Nine, two by the field: two.
+        // Sixteen: ten.
         assert_eq!([field(2, 10), field(4, 9), field(6, 16)], [10, 2, 10]);
         let mut marks = Marks::default();
         let mut option = |ce_bytes| marks.take(AccurateEcn { ace: 0, ce_bytes: Some(ce_bytes) }, 1, 1000);

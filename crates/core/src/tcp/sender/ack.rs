@@ -41,8 +41,9 @@ pub(super) struct Ack {
     pub oldest_sent_at: Option<Time>,
     pub newest_sent_at: Option<Time>,
     pub retransmitted_data: bool,
-    /// When the first and the last segment were sent that were sent once only: of those acknowledged cumulatively and not SACKed before, and
-    /// of those newly SACKed. And whether a repeated one was acknowledged cumulatively.
+    /// When the first and the last segment were sent that were sent once only: of those
+    /// acknowledged cumulatively and not SACKed before, and of those newly SACKed. And whether
+    /// a repeated one was acknowledged cumulatively.
     pub acknowledged_once: Option<(Time, Time)>,
     pub sacked_once: Option<(Time, Time)>,
     pub acknowledged_repeated: bool,
@@ -57,11 +58,12 @@ pub(super) struct Ack {
     /// When the last segment was sent that it newly covers, and the last that it newly SACKs.
     pub last_covered: Option<Time>,
     pub last_sacked: Option<Time>,
-    /// A segment sent once was delivered below one that had been before; and where the lowest such segment begins.
+    /// A segment sent once was delivered below one that had been before; and where the lowest such
+    /// segment begins.
     pub reordered: bool,
     pub overtaken_from: Option<u64>,
-    /// The range that the first SACK block reports as a duplicate; and whether that is due to a tail loss probe, so that it is a sign
-    /// neither of reordering nor of a needless recovery.
+    /// The range that the first SACK block reports as a duplicate; and whether that is due to a
+    /// tail loss probe, so that it is a sign neither of reordering nor of a needless recovery.
     pub duplicate_sack: Option<(u64, u64)>,
     pub duplicate_by_probe: bool,
     /// Segments of that range that count as delivered (`delivery_credit`).
@@ -142,7 +144,8 @@ impl Ack {
         echoes_earlier || self.now.since(s.sent_at) < self.min_rtt
     }
 
-    /// Segments that reductions and credit for growth count: what it newly reports, and what came twice.
+    /// Segments that reductions and credit for growth count: what it newly reports, and what came
+    /// twice.
     pub(super) fn counted(&self) -> u32 {
         self.delivered + self.duplicates_delivered
     }

@@ -9,7 +9,8 @@ const MOST_REORDERING: u32 = 300;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AckCounts {
-    /// Duplicate ACKs since the last cumulative advance. In NewReno's recovery a partial ACK takes back what it covers.
+    /// Duplicate ACKs since the last cumulative advance. In NewReno's recovery a partial ACK takes
+    /// back what it covers.
     pub duplicates: u32,
     /// The smaller of cwnd and receive window, segments, when the first of `duplicates` came.
     pub window_at_first_duplicate: u32,
@@ -21,10 +22,12 @@ pub(super) struct AckCounts {
     /// ACKs of new data to come that are looked at as duplicates are, and whether the last one was.
     pub looks: u32,
     pub looks_now: bool,
-    /// The furthest that a segment was overtaken, segments; and those that DSACKs have reported (`delivery_credit`).
+    /// The furthest that a segment was overtaken, segments; and those that DSACKs have reported
+    /// (`delivery_credit`).
     reordering: u32,
     came_twice: u64,
-    /// Segments that duplicate ACKs, without SACK, have reported as delivered and that no cumulative ACK has covered yet.
+    /// Segments that duplicate ACKs, without SACK, have reported as delivered and that no
+    /// cumulative ACK has covered yet.
     inferred: u32,
 }
 
@@ -51,38 +54,43 @@ impl AckCounts {
         self.duplicates = self.duplicates.saturating_sub(acked.saturating_sub(1));
     }
 
-    /// A segment that begins at `from` came when everything below `to` that came had. Offsets; segments of `mss`.
+    /// A segment that begins at `from` came when everything below `to` that came had. Offsets;
+    /// segments of `mss`.
     pub(super) fn note_reordering(&mut self, (from, to): (u64, u64), mss: u64) {
         self.reordering = self.reordering.max(saturate32(to.saturating_sub(from).div_ceil(mss)).min(MOST_REORDERING));
     }
 
-    /// A timeout found as many segments SACKed as recovery takes for a loss: more are not overtaken.
+    /// A timeout found as many segments SACKed as recovery takes for a loss: more are not
+    /// overtaken.
     pub(super) fn doubt_reordering(&mut self, sacked: u32) {
         if sacked >= REORDERING {
             self.reordering = self.reordering.min(REORDERING);
         }
     }
 
-    /// Segments were overtaken so far that what comes above a hole counts for the window as what comes in order.
+    /// Segments were overtaken so far that what comes above a hole counts for the window as what
+    /// comes in order.
     pub(super) fn grows_above_holes(&self) -> bool {
         self.reordering > REORDERING
     }
 
-    /// A DSACK reports `start..end`, of segments of `mss`, where so many were sent again. As delivered count as many as may have been.
+    /// A DSACK reports `start..end`, of segments of `mss`, where so many were sent again. As
+    /// delivered count as many as may have been.
     pub(super) fn count_twice(&mut self, (start, end): (u64, u64), mss: u64, sent_again: u64) -> u32 {
         let segments = (end - start).div_ceil(mss);
         self.came_twice += segments;
         if self.came_twice > sent_again { 0 } else { saturate32(segments) }
     }
 
-    /// Without SACK: a duplicate stands for a segment that arrived, of `packets_out`. Returns how many such there are now, which is
-    /// the place of the segment that this one stands for.
+    /// Without SACK: a duplicate stands for a segment that arrived, of `packets_out`. Returns how
+    /// many such there are now, which is the place of the segment that this one stands for.
     pub(super) fn infer_one(&mut self, packets_out: u32) -> u32 {
         self.inferred = (self.inferred + 1).min(packets_out);
         self.inferred
     }
 
-    /// Without SACK: of `acked` segments, at least 1, those that no duplicate has reported; at least the hole itself.
+    /// Without SACK: of `acked` segments, at least 1, those that no duplicate has reported; at
+    /// least the hole itself.
     pub(super) fn newly_delivered(&mut self, acked: u32) -> u32 {
         let delivered = acked.saturating_sub(self.inferred).max(1);
         self.inferred = self.inferred.saturating_sub(acked - 1);
@@ -94,21 +102,24 @@ impl AckCounts {
 mod tests {
     use super::AckCounts;
 
-    /// Ten segments, the first lost: nine duplicates report nine, and the ACK of all ten the hole alone.
+    /// Ten segments, the first lost: nine duplicates report nine, and the ACK of all ten the hole
+    /// alone.
     #[test]
     fn no_segment_is_delivered_twice() {
         let mut acks = AckCounts::default();
         assert_eq!((0..9).map(|_| acks.infer_one(10)).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert_eq!(acks.newly_delivered(10), 1);
         assert_eq!(acks.newly_delivered(4), 4, "nothing is left of the duplicates");
-        // Two holes, three segments between: the partial ACK covers the hole and the three, of six reported.
+        // Two holes, three segments between: the partial ACK covers the hole and the three, of six
+        // reported.
         (0..6).for_each(|_| _ = acks.infer_one(10));
         assert_eq!((acks.newly_delivered(4), acks.newly_delivered(4)), (1, 1));
         // No more can have arrived than is out.
         assert_eq!((acks.infer_one(1), acks.infer_one(1)), (1, 1));
     }
 
-    /// As `tcp_check_sack_reordering` and `tcp_timeout_mark_lost` have it: more than three segments make the difference.
+    /// As `tcp_check_sack_reordering` and `tcp_timeout_mark_lost` have it: more than three segments
+    /// make the difference.
     #[test]
     fn a_segment_overtaken_by_more_than_three_lets_the_window_grow_above_holes() {
         let mut acks = AckCounts::default();

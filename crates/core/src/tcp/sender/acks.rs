@@ -1,9 +1,9 @@
 //! Processing of an ACK: the data that it covers, their round trip, and the reaction of the
 //! congestion control.
 //!
-//! Not here: data from the peer. In Linux without SACK the first duplicate ACK after some counts as a window update
-//! (`tcp_may_update_window`, net/ipv4/tcp_input.c of 6.12: its sequence number is above that of the last update). Flows here
-//! carry data one way, so that number never moves.
+//! Not here: data from the peer. In Linux without SACK the first duplicate ACK after some counts as
+//! a window update (`tcp_may_update_window`, net/ipv4/tcp_input.c of 6.12: its sequence number is
+//! above that of the last update). Flows here carry data one way, so that number never moves.
 
 use super::Sender;
 use super::ack::Ack;
@@ -130,8 +130,8 @@ impl Sender {
         let floor = self.snd_una;
         ack.duplicate_sack = self.duplicate_sack(p);
         ack.echo = 0;
-        // From below, as Linux sorts them (`tcp_sacktag_write_queue`): the newest block comes first, and one ACK that was put off may tell of
-        // what arrived before that. It has not been overtaken.
+        // From below, as Linux sorts them (`tcp_sacktag_write_queue`): the newest block comes first, and
+        // one ACK that was put off may tell of what arrived before that. It has not been overtaken.
         let mut blocks = [(u64::MAX, 0); MAX_SACK];
         for (place, block) in blocks.iter_mut().zip(p.sack()) {
             *place = (block.start.to_offset(floor), block.end.to_offset(floor));
@@ -217,7 +217,8 @@ impl Sender {
         frto
     }
 
-    /// Ends what the ACK has finished, takes back what it shows to have been needless, and tells the loss policy.
+    /// Ends what the ACK has finished, takes back what it shows to have been needless, and tells
+    /// the loss policy.
     fn finish_repair(&mut self, ack: &Ack, frto: FrtoStep) {
         let was_repairing = self.is_repairing();
         if frto != FrtoStep::Undecided {
@@ -253,7 +254,8 @@ impl Sender {
         }
     }
 
-    /// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or within the second.
+    /// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK
+    /// or within the second.
     fn duplicate_sack(&mut self, p: &Packet) -> Option<(u64, u64)> {
         let ack = p.ack.to_offset(self.snd_una);
         let range = |i: usize| p.sack().get(i).map(|b| (b.start.to_offset(ack), b.end.to_offset(ack)));
@@ -267,7 +269,8 @@ impl Sender {
         })
     }
 
-    /// Without SACK a duplicate ACK says that some segment arrived; the cumulative ACK that follows must not count it again.
+    /// Without SACK a duplicate ACK says that some segment arrived; the cumulative ACK that follows
+    /// must not count it again.
     fn infer_delivered(&mut self, ack: &mut Ack) {
         if ack.duplicate {
             ack.delivered = 1;
@@ -280,13 +283,14 @@ impl Sender {
         }
     }
 
-    /// In the network, as the sender can tell. Without SACK each duplicate ACK stands for a segment that has left it.
+    /// In the network, as the sender can tell. Without SACK each duplicate ACK stands for a segment
+    /// that has left it.
     // [RFC5681-3.2-5]
     pub(super) fn in_flight(&self) -> u32 {
         let pipe = self.board.pipe();
         if self.config.recovery == Recovery::Sack {
-            // Without limited transmit what was SACKed makes no room before a loss is found (RFC 6675 section 5 step 3).
-            // [RFC6675-5-4]
+            // Without limited transmit what was SACKed makes no room before a loss is found (RFC 6675 section 5
+            // step 3). [RFC6675-5-4]
             let waits = !self.config.limited_transmit && matches!(self.path.state, CaState::Open | CaState::Disorder);
             return if waits { pipe + self.board.sacked_out() } else { pipe };
         }
@@ -302,7 +306,8 @@ impl Sender {
         pipe.saturating_sub(left)
     }
 
-    /// Takes the round trip that the ACK measured for the timeout; returns that for the control, which is exact.
+    /// Takes the round trip that the ACK measured for the timeout; returns that for the control,
+    /// which is exact.
     // [RFC6298-3-1]
     fn sample_rtt(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
         let now = ack.now;
@@ -335,9 +340,11 @@ impl Sender {
         self.loss.on_rtt(rtt);
     }
 
-    /// The same as Linux 6.12 does it (net/ipv4/tcp_input.c, `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`). For the timeout the oldest counts
-    /// of what was acknowledged, unless there was a repeated segment; else the oldest that was SACKed; else the timestamp of
-    /// an ACK that advances. The control is told of the newest that was SACKed, or of the newest acknowledged, or of the timestamp.
+    /// The same as Linux 6.12 does it (net/ipv4/tcp_input.c, `tcp_clean_rtx_queue` and
+    /// `tcp_ack_update_rtt`). For the timeout the oldest counts of what was acknowledged,
+    /// unless there was a repeated segment; else the oldest that was SACKed; else the timestamp of
+    /// an ACK that advances. The control is told of the newest that was SACKed, or of the newest
+    /// acknowledged, or of the timestamp.
     fn sample_rtt_also_of_sacked(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
         let now = ack.now;
         let acknowledged = ack.acknowledged_once.filter(|_| !ack.acknowledged_repeated);
@@ -355,7 +362,8 @@ impl Sender {
         Some(self.take_round_trips(now, oldest, newest))
     }
 
-    /// When the segments were sent that tell the round trip for the timeout, and for the control. Returns the latter.
+    /// When the segments were sent that tell the round trip for the timeout, and for the control.
+    /// Returns the latter.
     #[inline]
     pub(super) fn take_round_trips(&mut self, now: Time, oldest: Time, newest: Time) -> Span {
         self.rtt.reset_backoff();
@@ -365,8 +373,8 @@ impl Sender {
         rtt
     }
 
-    /// The round trip that a timestamp echo measures, also of what was sent again: Karn's problem does not arise with timestamps
-    /// (RFC 7323 section 4). False: there is none.
+    /// The round trip that a timestamp echo measures, also of what was sent again: Karn's problem
+    /// does not arise with timestamps (RFC 7323 section 4). False: there is none.
     // [RFC6298-3-2]
     pub(super) fn sample_echo(&mut self, now: Time, p: &Packet) -> bool {
         if !self.config.timestamps || p.ts_ecr == 0 {
@@ -404,7 +412,8 @@ impl Sender {
         self.path.min_rtt = self.path.min_rtt.min(rtt);
     }
 
-    /// The cumulative acknowledgement moved by so many segments, of which one was `repeated`, or none.
+    /// The cumulative acknowledgement moved by so many segments, of which one was `repeated`, or
+    /// none.
     #[inline]
     pub(super) fn on_advance(&mut self, now: Time, acked: u32, repeated: bool) {
         self.timeouts_in_row = 0;
@@ -413,9 +422,9 @@ impl Sender {
             self.rtt.reset_backoff();
         }
         self.timers.persist = Time::NEVER;
-        // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that a window with
-        // many holes ends in a timeout and slow start instead of a round trip for each.
-        // [RFC6582-3.2-4c]
+        // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that
+        // a window with many holes ends in a timeout and slow start instead of a round trip for
+        // each. [RFC6582-3.2-4c]
         let partial = self.path.state == CaState::Recovery
             && self.config.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
@@ -452,8 +461,8 @@ impl Sender {
         }
     }
 
-    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_ack`: a control that owns the window hears of every ACK while data is outstanding
-    /// (`tcp_cong_control`), unless it is older than the last.
+    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_ack`: a control that owns the window hears of every
+    /// ACK while data is outstanding (`tcp_cong_control`), unless it is older than the last.
     fn is_told_of_nothing_new(&self, ack: &Ack) -> bool {
         self.owns_window && ack.number == self.snd_una && !self.board.is_empty()
     }
@@ -524,7 +533,8 @@ mod tests {
         Time::ZERO + Span::from_ms(ms)
     }
 
-    /// Ten segments at 0 s. After 100 ms the first is acknowledged, after 180 ms the third is SACKed.
+    /// Ten segments at 0 s. After 100 ms the first is acknowledged, after 180 ms the third is
+    /// SACKed.
     fn sender_with_a_hole(rtt_from_sack: bool) -> Sender {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
         (config.handshake, config.timestamps, config.rtt_from_sack) = (false, false, rtt_from_sack);
@@ -548,8 +558,9 @@ mod tests {
         assert_eq!((srtt(false), srtt(true)), (Span::from_ms(100), Span::from_ms(110)));
     }
 
-    /// Linux 6.12 in virtual time, 5 Mbit/s and 10 ms: an ACK covered what was sent 22 ms before and SACKed what was sent 18 ms before. The hole
-    /// between them, sent with the former, was not taken for lost, since `rack.rtt_us` was 22 ms.
+    /// Linux 6.12 in virtual time, 5 Mbit/s and 10 ms: an ACK covered what was sent 22 ms before
+    /// and SACKed what was sent 18 ms before. The hole between them, sent with the former, was
+    /// not taken for lost, since `rack.rtt_us` was 22 ms.
     #[test]
     fn the_last_round_trip_is_that_of_what_is_covered_before_that_of_what_is_sacked() {
         let mut sender = sender_with_a_hole(true);
@@ -566,8 +577,8 @@ mod tests {
         assert_eq!((sender.newest.sent_at, sender.newest.last_rtt), (ms(140), Span::from_ms(200)));
     }
 
-    /// The control is told of the segment that is SACKed, although a repeated one is acknowledged with it; and where there is nothing else, of
-    /// the timestamp in whole milliseconds.
+    /// The control is told of the segment that is SACKed, although a repeated one is acknowledged
+    /// with it; and where there is nothing else, of the timestamp in whole milliseconds.
     #[test]
     fn a_repeated_segment_leaves_the_sample_of_what_is_sacked_beside_it() {
         let mut sender = sender_with_a_hole(true);

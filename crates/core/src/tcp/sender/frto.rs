@@ -1,21 +1,23 @@
-//! F-RTO: was the timeout needed? A retransmission timeout that came too early, because the path or the ACKs were late, is known by
-//! what the next ACKs cover: data that was sent once only.
+//! F-RTO: was the timeout needed? A retransmission timeout that came too early, because the path or
+//! the ACKs were late, is known by what the next ACKs cover: data that was sent once only.
 //!
 //! Two descriptions, as Linux had one and then the other:
 //!
-//! - [`Frto::Rfc5682`] (RFC 5682 section 3.1 with SACK, 2.1 without; Linux since 3.10, `tcp_process_loss`). The timeout is answered as
-//!   always, window of one segment, everything lost. The first ACK that advances makes way for new data where the next repair would
-//!   be; and any ACK that reports data that was never repeated says that the timeout was spurious.
-//! - [`Frto::Rfc4138`] (Linux 2.6.24 to 3.9, `tcp_process_frto`; `tcp_frto` = 2 adds RFC 4138's appendix B for SACK). Until it is
-//!   decided nothing counts as lost and the window is what it was: the first segment is repeated, the first ACK that advances lets two
-//!   new segments leave, the second one decides. Where the decision is that data was lost, the repair begins with two or
-//!   three segments instead of one. That is also what follows where the first ACK covers all that was outstanding, as when
-//!   nothing but ACKs were lost.
+//! - [`Frto::Rfc5682`] (RFC 5682 section 3.1 with SACK, 2.1 without; Linux since 3.10,
+//!   `tcp_process_loss`). The timeout is answered as always, window of one segment, everything
+//!   lost. The first ACK that advances makes way for new data where the next repair would be; and
+//!   any ACK that reports data that was never repeated says that the timeout was spurious.
+//! - [`Frto::Rfc4138`] (Linux 2.6.24 to 3.9, `tcp_process_frto`; `tcp_frto` = 2 adds RFC 4138's
+//!   appendix B for SACK). Until it is decided nothing counts as lost and the window is what it
+//!   was: the first segment is repeated, the first ACK that advances lets two new segments leave,
+//!   the second one decides. Where the decision is that data was lost, the repair begins with two
+//!   or three segments instead of one. That is also what follows where the first ACK covers all
+//!   that was outstanding, as when nothing but ACKs were lost.
 //!
 //! The cost of a spurious timeout is set by `frto_response`, see [`FrtoResponse`].
 //!
-//! Not here: Linux's exception for probes of the path's MTU; of RFC 4138's variant, that an earlier repeated segment below the first ACK
-//! rules out a later undo.
+//! Not here: Linux's exception for probes of the path's MTU; of RFC 4138's variant, that an earlier
+//! repeated segment below the first ACK rules out a later undo.
 
 use super::ack::Ack;
 use super::{Evidence, Sender};
@@ -71,10 +73,11 @@ impl Sender {
         }
     }
 
-    // ---- RFC 5682 -----------------------------------------------------------------------------------------------------
+    // ---- RFC 5682
+    // -----------------------------------------------------------------------------------------------------
 
-    /// At a timeout, before the state changes. RFC 5682 section 2.1 step 1 and section 3.2: not where another repair is under way,
-    /// unless it is that of the same segment.
+    /// At a timeout, before the state changes. RFC 5682 section 2.1 step 1 and section 3.2: not
+    /// where another repair is under way, unless it is that of the same segment.
     // [RFC5682-2.1-1]
     pub(super) fn begin_frto(&mut self) {
         let first = matches!(self.path.state, CaState::Open | CaState::Disorder | CaState::Cwr);
@@ -111,7 +114,8 @@ impl Sender {
         }
     }
 
-    /// Once what the ACK allows has left: without new data to send F-RTO has nothing to go by (step 2b).
+    /// Once what the ACK allows has left: without new data to send F-RTO has nothing to go by (step
+    /// 2b).
     // [RFC5682-2.1-2c]
     pub(super) fn after_frto_transmit(&mut self, now: Time, sent_new: bool, out: &mut Outputs) {
         if sent_new || self.frto != (FrtoState::Repairing { new_data_first: true }) {
@@ -121,7 +125,8 @@ impl Sender {
         self.transmit(now, out);
     }
 
-    /// Without SACK each duplicate after new data stands for a segment of it that arrived, until the next advance.
+    /// Without SACK each duplicate after new data stands for a segment of it that arrived, until
+    /// the next advance.
     pub(super) fn count_frto_duplicates(&mut self, ack: &Ack) {
         if self.path.state == CaState::Loss && self.config.frto == Frto::Rfc5682 {
             if ack.advanced {
@@ -132,7 +137,8 @@ impl Sender {
         }
     }
 
-    // ---- RFC 4138 -----------------------------------------------------------------------------------------------------
+    // ---- RFC 4138
+    // -----------------------------------------------------------------------------------------------------
 
     /// True if a timeout that fires now is left open. Without SACK it is left open only if no
     /// segment but the first was ever sent again.
@@ -143,7 +149,8 @@ impl Sender {
             && (self.config.recovery == Recovery::Sack || self.board.only_front_was_retransmitted())
     }
 
-    /// The timeout, without its consequences: the threshold falls, the first segment is repeated, and nothing else may leave.
+    /// The timeout, without its consequences: the threshold falls, the first segment is repeated,
+    /// and nothing else may leave.
     pub(super) fn leave_timeout_open(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         let repairing = matches!(self.path.state, CaState::Recovery | CaState::Loss) || self.frto.is_undecided();
         let sack = self.config.recovery == Recovery::Sack;
@@ -204,7 +211,8 @@ impl Sender {
         if may_send { FrtoStep::Undecided } else { self.believe_timeout(2, ack) }
     }
 
-    /// The timeout was right (`tcp_enter_frto_loss`): all that was not SACKed is lost, and `allowed` segments leave at once.
+    /// The timeout was right (`tcp_enter_frto_loss`): all that was not SACKed is lost, and
+    /// `allowed` segments leave at once.
     fn believe_timeout(&mut self, allowed: u32, ack: &Ack) -> FrtoStep {
         let FrtoState::Undecided { advanced, .. } = std::mem::take(&mut self.frto) else { return FrtoStep::Usual };
         if !advanced && ack.acked == 0 {
@@ -225,7 +233,8 @@ impl Sender {
         FrtoStep::Decided
     }
 
-    // ---- what follows ---------------------------------------------------------------------------------------------------
+    // ---- what follows
+    // ---------------------------------------------------------------------------------------------------
 
     // [RFC5682-4-1]
     fn on_spurious_timeout(&mut self) {

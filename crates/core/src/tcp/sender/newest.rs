@@ -7,8 +7,9 @@ use crate::units::{Span, Time};
 pub(super) struct Newest {
     /// When the most recently sent segment that has arrived was sent: `RACK.xmit_ts`.
     pub sent_at: Time,
-    /// Its number among the connection's transmissions. RFC 8985 keeps `RACK.end_seq` instead, to order what was sent within one tick of
-    /// its clock. Here many ACKs can come in one instant, so that a retransmission leaves with new data, and after it.
+    /// Its number among the connection's transmissions. RFC 8985 keeps `RACK.end_seq` instead, to
+    /// order what was sent within one tick of its clock. Here many ACKs can come in one
+    /// instant, so that a retransmission leaves with new data, and after it.
     pub number: u64,
     /// Its round trip: `RACK.rtt`.
     pub rtt: Span,
@@ -26,7 +27,8 @@ impl Newest {
         number > self.number
     }
 
-    /// A segment sent at `sent_at`, as the connection's transmission `number`, is known at `now` to have arrived.
+    /// A segment sent at `sent_at`, as the connection's transmission `number`, is known at `now` to
+    /// have arrived.
     // [RFC8985-6.2-3]
     pub(super) fn note(&mut self, now: Time, sent_at: Time, number: u64) {
         if self.is_before(number) {

@@ -1,5 +1,6 @@
-//! Segments that the first queue of the sender's own host has refused. Linux, net/ipv4/tcp_output.c, `__tcp_transmit_skb` and
-//! `tcp_write_xmit` (6.12): the segment stays unsent and the window shrinks as after an ECN echo, once per window of data.
+//! Segments that the first queue of the sender's own host has refused. Linux,
+//! net/ipv4/tcp_output.c, `__tcp_transmit_skb` and `tcp_write_xmit` (6.12): the segment stays
+//! unsent and the window shrinks as after an ECN echo, once per window of data.
 
 use super::{Sender, State};
 use crate::packet::Packet;
@@ -7,7 +8,8 @@ use crate::tcp::cc::CaState;
 use crate::units::Time;
 
 impl Sender {
-    /// The first queue of the host had no room for these segments, in the order in which they were to leave.
+    /// The first queue of the host had no room for these segments, in the order in which they were
+    /// to leave.
     pub fn on_refused(&mut self, now: Time, refused: &[Packet]) {
         if self.state != State::Established || refused.is_empty() {
             return;

@@ -1,4 +1,5 @@
-//! Finding losses and getting over them: recovery, window reductions, timeouts, and taking back what was spurious.
+//! Finding losses and getting over them: recovery, window reductions, timeouts, and taking back
+//! what was spurious.
 
 use super::ack::Ack;
 use super::undo::Undo;
@@ -13,7 +14,8 @@ use crate::tcp::{Cause, Notice, Outputs, Recovery};
 use crate::units::Time;
 
 impl Sender {
-    /// Ends recovery, reduction and timeout repair when the window in which they began has been acknowledged.
+    /// Ends recovery, reduction and timeout repair when the window in which they began has been
+    /// acknowledged.
     pub(super) fn leave_states(&mut self) {
         let done = self.snd_una >= self.high_seq;
         match self.path.state {
@@ -99,8 +101,9 @@ impl Sender {
         }
     }
 
-    /// Linux keeps `retrans_stamp` and counts `undo_retrans` from one recovery to the next while retransmissions are out (6.12,
-    /// net/ipv4/tcp_input.c, `tcp_retrans_stamp_cleanup` and `tcp_init_undo`).
+    /// Linux keeps `retrans_stamp` and counts `undo_retrans` from one recovery to the next while
+    /// retransmissions are out (6.12, net/ipv4/tcp_input.c, `tcp_retrans_stamp_cleanup` and
+    /// `tcp_init_undo`).
     fn new_undo(&mut self) -> Undo {
         let out = self.board.retransmissions_out();
         if out.is_none() {
@@ -205,7 +208,8 @@ impl Sender {
         let mut judge_at = Time::NEVER;
         let mut found = 0;
         if self.config.recovery == Recovery::Sack {
-            // Losses that the last recovery found beyond its end are reason enough for another (RFC 6675 section 5).
+            // Losses that the last recovery found beyond its end are reason enough for another (RFC 6675
+            // section 5).
             found = self.board.lost_out();
             let sacked = self.board.sacked_out() > 0;
             let template = self.board.front().map(|first| self.hole(first, 0));
@@ -233,8 +237,8 @@ impl Sender {
             (self.acks.duplicates > 0 || self.acks.looks_now && self.path.state != CaState::Loss)
                 && self.may_begin_recovery()
         }) {
-            // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its retransmissions.
-            // [RFC6582-3.2-2b]
+            // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its
+            // retransmissions. [RFC6582-3.2-2b]
             let guards = self.config.recover_guard && !self.acks.looks_now;
             if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !guards {
                 match self.loss.judge(&self.hole(first, self.acks.duplicates), srtt, now) {
@@ -267,8 +271,9 @@ impl Sender {
                 out.notices.push(Notice::EnteredRecovery);
                 self.path.in_flight = self.in_flight();
                 if self.owns_window && self.config.recovery == Recovery::Sack {
-                    // Linux 6.12: the control sets the window first (`tcp_cong_control` in `tcp_ack`), with nothing sent again yet, and
-                    // window and pacing hold for every retransmission (`tcp_xmit_retransmit_queue`).
+                    // Linux 6.12: the control sets the window first (`tcp_cong_control` in `tcp_ack`), with nothing
+                    // sent again yet, and window and pacing hold for every retransmission
+                    // (`tcp_xmit_retransmit_queue`).
                     self.first_repair = Some(evidence);
                 } else {
                     // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
@@ -283,7 +288,8 @@ impl Sender {
         }
     }
 
-    /// The loss is of the window for which the last reduction was, and the loss policy says that one is enough.
+    /// The loss is of the window for which the last reduction was, and the loss policy says that
+    /// one is enough.
     fn was_reduced_for_this(&self) -> bool {
         self.config.recovery != Recovery::Sack
             && self.path.state != CaState::Loss
@@ -291,7 +297,8 @@ impl Sender {
             && self.loss.looks_after_retransmission() > 0
     }
 
-    /// No ACK follows that the reduction could count: it takes the timer for one that delivered a segment (Linux).
+    /// No ACK follows that the reduction could count: it takes the timer for one that delivered a
+    /// segment (Linux).
     pub(super) fn on_recovery_by_timer(&mut self) {
         if self.config.prr && !self.owns_window {
             self.path.in_flight = self.in_flight();
@@ -312,14 +319,16 @@ impl Sender {
         }
     }
 
-    /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's timestamp.
+    /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's
+    /// timestamp.
     pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) {
         if !self.config.eifel {
             return;
         }
         let Some(is_original) = self.undo.as_mut().and_then(|undo| undo.is_for_original(p.ts_ecr)) else { return };
         if is_original && self.is_repairing() {
-            // It was late, not lost. `tcp_try_undo_partial` of Linux 6.12: how far it was overtaken counts, though it was repeated.
+            // It was late, not lost. `tcp_try_undo_partial` of Linux 6.12: how far it was overtaken counts,
+            // though it was repeated.
             if self.path.state == CaState::Recovery && self.snd_una < self.high_seq {
                 self.note_reordering(ack.from, ack);
             }
@@ -330,7 +339,8 @@ impl Sender {
         self.keep_undo_for_dsack();
     }
 
-    /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a duplicate, it was needless.
+    /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a
+    /// duplicate, it was needless.
     pub(super) fn on_duplicate_sack(&mut self, range: (u64, u64)) {
         let mss = u64::from(self.path.mss);
         if self.undo.as_mut().is_some_and(|undo| undo.on_duplicate_sack(range, mss)) {
@@ -367,7 +377,8 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        // Those of one segment count (RFC 9293 section 3.8.3). Without timestamps the backoff outlives the segment (Karn).
+        // Those of one segment count (RFC 9293 section 3.8.3). Without timestamps the backoff outlives the
+        // segment (Karn).
         if self.timeouts_in_row >= self.config.retries {
             return self.give_up(out);
         }
@@ -428,7 +439,8 @@ impl Sender {
         self.config.loss_window.max(self.cc.loss_window(&self.path))
     }
 
-    /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with the first of it.
+    /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with
+    /// the first of it.
     // [RFC5681-3.1-17]
     fn answer_timeout(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         // A control hears of every timeout, also of one that finds the sender still repairing the last.

@@ -2,8 +2,9 @@
 //! TCP (segmentation offload). It has one place in the pacing, its last segment carries PSH, and it
 //! may be held back until further ACKs have made it larger.
 //!
-//! Linux, net/ipv4/tcp_output.c as of 6.12: `tcp_tso_autosize`, `tcp_cwnd_test`, `tcp_tso_should_defer`, `tcp_write_xmit`, and PSH in
-//! `__tcp_transmit_skb` (since 5.5). A lost skb is sent again as a whole (`tcp_xmit_retransmit_queue`). Not here: a segment below the
+//! Linux, net/ipv4/tcp_output.c as of 6.12: `tcp_tso_autosize`, `tcp_cwnd_test`,
+//! `tcp_tso_should_defer`, `tcp_write_xmit`, and PSH in `__tcp_transmit_skb` (since 5.5). A lost
+//! skb is sent again as a whole (`tcp_xmit_retransmit_queue`). Not here: a segment below the
 //! full size waits for no other (Nagle).
 
 use super::Sender;
@@ -13,13 +14,15 @@ use crate::tcp::pacing::bytes_at_pacing_rate;
 use crate::tcp::{Pacing, SegmentsAtOnce, Tsq};
 use crate::units::{Span, Time};
 
-/// Payload of the largest skb: `GSO_LEGACY_MAX_SIZE` without room for headers (`sk_dst_gso_max_size`).
+/// Payload of the largest skb: `GSO_LEGACY_MAX_SIZE` without room for headers
+/// (`sk_dst_gso_max_size`).
 const GSO_MAX_BYTES: u64 = 65_536 - 321;
 /// `tcp_min_tso_segs`.
 const LEAST_AT_ONCE: u64 = 2;
 /// `tcp_tso_win_divisor`: a part of the window that goes without waiting for more.
 const WINDOW_DIVISOR: u64 = 3;
-/// An skb is held back only so soon after the last transmission, and only for an ACK that comes so soon.
+/// An skb is held back only so soon after the last transmission, and only for an ACK that comes so
+/// soon.
 const DEFERRED: Span = Span::from_ms(1);
 
 /// The skb that is leaving.
@@ -70,8 +73,8 @@ impl Skb {
 }
 
 impl Sender {
-    /// Decides how much leaves at once, and whether it does. The window has room for a segment, and the pacing allows it.
-    /// `buffer`: bytes that the socket holds at most.
+    /// Decides how much leaves at once, and whether it does. The window has room for a segment, and
+    /// the pacing allows it. `buffer`: bytes that the socket holds at most.
     pub(super) fn begin_skb(&mut self, now: Time, retransmission: bool, buffer: u64) -> Leaves {
         if self.config.pacing != Pacing::RttOverCwnd {
             self.pacer.is_late_by(now.since(self.last_sent_at.max(self.pacer.next_at())));
@@ -90,7 +93,8 @@ impl Sender {
         let segments = if by_one {
             1
         } else if retransmission {
-            // `tcp_xmit_retransmit_queue`: a lost skb leaves as a whole, as far as the window and `tcp_tso_segs` go.
+            // `tcp_xmit_retransmit_queue`: a lost skb leaves as a whole, as far as the window and
+            // `tcp_tso_segs` go.
             let room = self.window.cwnd.saturating_sub(self.path.in_flight);
             self.board.lost_together(room.min(sizing.segments)).max(1)
         } else {
@@ -138,7 +142,8 @@ impl Sender {
         let allowed = congestion_window.min(send_window);
         let may_wait = send_window >= mss && allowed < u64::from(most) * mss && !self.goes_now(now, allowed);
         if may_wait {
-            // It was written into skbs of this many; one that is too short for the quota takes from the next (`tcp_grow_skb`).
+            // It was written into skbs of this many; one that is too short for the quota takes from the next
+            // (`tcp_grow_skb`).
             let full = (GSO_MAX_BYTES / mss).max(1);
             let behind = self.snd_nxt.saturating_sub(1) / mss % full;
             let queued = ((full - behind).max(u64::from(quota)) * mss).min(unsent);
@@ -163,7 +168,8 @@ impl Sender {
         Ok(saturate32(u64::from(quota).min(whole)).max(1))
     }
 
-    /// `tcp_tso_should_defer`: whether what the windows allow, bytes, leaves although it is no full skb.
+    /// `tcp_tso_should_defer`: whether what the windows allow, bytes, leaves although it is no full
+    /// skb.
     fn goes_now(&self, now: Time, allowed: u64) -> bool {
         if matches!(self.path.state, CaState::Recovery | CaState::Loss) {
             return true;

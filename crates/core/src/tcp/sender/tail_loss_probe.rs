@@ -1,5 +1,6 @@
-//! Tail loss probe (RFC 8985 section 7): when nothing is heard for two round trips, one segment is sent to draw an ACK that shows
-//! what is missing, so that a loss at the end of a flight need not wait for the retransmission timeout.
+//! Tail loss probe (RFC 8985 section 7): when nothing is heard for two round trips, one segment is
+//! sent to draw an ACK that shows what is missing, so that a loss at the end of a flight need not
+//! wait for the retransmission timeout.
 
 use super::Sender;
 use super::ack::Ack;
@@ -16,7 +17,8 @@ pub(super) struct TailLossProbe {
 }
 
 impl Sender {
-    /// RFC 8985 section 7.2: with SACK, nothing SACKed, no repair under way; and one probe at a time.
+    /// RFC 8985 section 7.2: with SACK, nothing SACKed, no repair under way; and one probe at a
+    /// time.
     // [RFC8985-7.2-1]
     pub(super) fn may_probe_tail(&self) -> bool {
         self.config.tail_loss_probe

@@ -1,5 +1,5 @@
-//! Which data measures the round trip: one segment per round trip in old stacks (Karn and Partridge 1987), and where rounds of
-//! samples end.
+//! Which data measures the round trip: one segment per round trip in old stacks (Karn and Partridge
+//! 1987), and where rounds of samples end.
 
 use crate::units::Time;
 
@@ -18,13 +18,15 @@ impl Timing {
         self.timed.get_or_insert((end, now));
     }
 
-    /// When the timed segment was sent, if all of it has been acknowledged; then none is timed any more.
+    /// When the timed segment was sent, if all of it has been acknowledged; then none is timed any
+    /// more.
     pub(super) fn take_if_acknowledged(&mut self, snd_una: u64) -> Option<Time> {
         let (_, sent_at) = self.timed.take_if(|(end, _)| snd_una >= *end)?;
         Some(sent_at)
     }
 
-    /// Karn: once something from `start` on was sent again, an ACK of the timed segment may be for either copy.
+    /// Karn: once something from `start` on was sent again, an ACK of the timed segment may be for
+    /// either copy.
     // [RFC6298-3-1]
     pub(super) fn on_retransmission(&mut self, start: u64) {
         self.timed = self.timed.filter(|&(end, _)| end <= start);

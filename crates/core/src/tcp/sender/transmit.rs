@@ -20,7 +20,8 @@ impl Sender {
             return;
         }
         if self.send_window > 0 {
-            // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go after the wait.
+            // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go after the
+            // wait.
             let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.path.mss));
             self.send_new(now, saturate16(len), false, out);
             return;
@@ -36,7 +37,8 @@ impl Sender {
         self.timers.persist = self.timeout_from(now);
     }
 
-    /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5). Says whether new data left.
+    /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section
+    /// 5). Says whether new data left.
     // [RFC5681-3.2-11]
     pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
         self.restart_after_idle(now);
@@ -126,7 +128,8 @@ impl Sender {
         self.send_buffer
     }
 
-    /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial window.
+    /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial
+    /// window.
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.last_sent_at);
         if !self.board.is_empty() || self.stats.segments_sent == 0 || self.snd_nxt >= self.write_end || idle.is_zero() {
@@ -185,10 +188,11 @@ impl Sender {
         Evidence { cause, dup_acks: self.acks.duplicates, cwnd: self.window.cwnd }
     }
 
-    /// `ends_skb`: as for new data. PSH is set on what is handed down at once, not kept (`__tcp_transmit_skb`, Linux 6.12), so a part that
-    /// leaves alone has none.
+    /// `ends_skb`: as for new data. PSH is set on what is handed down at once, not kept
+    /// (`__tcp_transmit_skb`, Linux 6.12), so a part that leaves alone has none.
     pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, ends_skb: bool, out: &mut Outputs) {
-        // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent` (net/ipv4/tcp_rate.c, Linux 6.12).
+        // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent`
+        // (net/ipv4/tcp_rate.c, Linux 6.12).
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
         if self.config.recovery == Recovery::Sack && segment.start == self.snd_una {
             // Linux: the timer is that of the first segment, which has just been sent anew.
@@ -270,8 +274,9 @@ mod tests {
     use crate::tcp::cc::CcConfig;
     use crate::tcp::profile::profile;
 
-    /// Nothing is in flight after the timeout, as far as losses are known. But the segment is outstanding, so that its delivery is
-    /// measured from the last one before (`tcp_rate_skb_sent`).
+    /// Nothing is in flight after the timeout, as far as losses are known. But the segment is
+    /// outstanding, so that its delivery is measured from the last one before
+    /// (`tcp_rate_skb_sent`).
     #[test]
     fn a_timeouts_retransmission_is_measured_from_the_last_delivery() {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();

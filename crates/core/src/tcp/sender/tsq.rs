@@ -1,17 +1,18 @@
-//! TCP small queues: data that waits below TCP in its own host, in the queue discipline and the device, is bounded, so that
-//! it waits in the socket instead, where losses and the window are known and other connections do not wait behind it.
+//! TCP small queues: data that waits below TCP in its own host, in the queue discipline and the
+//! device, is bounded, so that it waits in the socket instead, where losses and the window are
+//! known and other connections do not wait behind it.
 //!
-//! Linux, net/ipv4/tcp_output.c: 3.6 (commit 46d3ceab), 3.13 (98e09386), 3.19 (605ad7f1); `tcp_small_queue_check` as
-//! of 6.12. The bound is looked at before each skb, so it can be exceeded by one of them. A fast
-//! retransmission and one after a timeout leave whatever the bound says; the retransmissions after them wait like new data, which
-//! Linux does since 4.x only.
+//! Linux, net/ipv4/tcp_output.c: 3.6 (commit 46d3ceab), 3.13 (98e09386), 3.19 (605ad7f1);
+//! `tcp_small_queue_check` as of 6.12. The bound is looked at before each skb, so it can be
+//! exceeded by one of them. A fast retransmission and one after a timeout leave whatever the bound
+//! says; the retransmissions after them wait like new data, which Linux does since 4.x only.
 
 use super::{Sender, State};
 use crate::tcp::{Outputs, Pacing, SegmentsAtOnce, TcpConfig, Tsq};
 use crate::units::Time;
 
-/// `skb->truesize` of an skb beside its payload as `tcp_stream_alloc_skb` (net/ipv4/tcp.c) makes it: 320 bytes for headers, 320 for
-/// `skb_shared_info`, 256 for `sk_buff`.
+/// `skb->truesize` of an skb beside its payload as `tcp_stream_alloc_skb` (net/ipv4/tcp.c) makes
+/// it: 320 bytes for headers, 320 for `skb_shared_info`, 256 for `sk_buff`.
 const SKB_HEAD: u64 = 896;
 
 /// Segments of a connection that are below TCP in its own host.
@@ -38,15 +39,15 @@ impl SmallQueue {
 }
 
 impl Sender {
-    /// From now on the device below reports with [`Sender::on_released`] every data segment that it has been given, so
-    /// that `tsq` can work. To be said before [`Sender::open`]. `pacing_shift`: as the device asks (mac80211: 7);
-    /// `None`: as the profile has it.
+    /// From now on the device below reports with [`Sender::on_released`] every data segment that it
+    /// has been given, so that `tsq` can work. To be said before [`Sender::open`].
+    /// `pacing_shift`: as the device asks (mac80211: 7); `None`: as the profile has it.
     pub fn enable_tsq(&mut self, pacing_shift: Option<u32>) {
         self.small_queue.pacing_shift = Some(pacing_shift.unwrap_or(self.config.tsq_pacing_shift));
     }
 
-    /// `segments` with `payload` bytes in all have left the host: sent and acknowledged, given up or dropped in its queues. Those
-    /// without payload are not counted.
+    /// `segments` with `payload` bytes in all have left the host: sent and acknowledged, given up
+    /// or dropped in its queues. Those without payload are not counted.
     pub fn on_released(&mut self, now: Time, segments: u32, payload: u64, out: &mut Outputs) {
         let bytes = payload + u64::from(segments) * self.config.tsq_overhead.get();
         self.small_queue.queued = self.small_queue.queued.saturating_sub(bytes);
@@ -56,7 +57,8 @@ impl Sender {
         }
     }
 
-    /// Bytes below TCP in its own host, with `tsq_overhead`; zero unless [`Sender::enable_tsq`] was called.
+    /// Bytes below TCP in its own host, with `tsq_overhead`; zero unless [`Sender::enable_tsq`] was
+    /// called.
     pub fn queued_bytes(&self) -> u64 {
         self.small_queue.queued
     }
@@ -110,7 +112,8 @@ mod tests {
 
     const RTT: Span = Span::from_ms(100);
 
-    /// A device that holds what TCP sends until it is told to let go; then it arrives, and its ACKs return, at once.
+    /// A device that holds what TCP sends until it is told to let go; then it arrives, and its ACKs
+    /// return, at once.
     struct Host {
         now: Time,
         sender: Sender,
@@ -120,7 +123,8 @@ mod tests {
     }
 
     impl Host {
-        /// Connected after one round trip, with an initial window of 1000 segments and as much to send as `write` says.
+        /// Connected after one round trip, with an initial window of 1000 segments and as much to
+        /// send as `write` says.
         fn new(reports: bool, write: u64, change: impl FnOnce(&mut TcpConfig)) -> Host {
             let mut config = profile::profile("linux-3.13").unwrap().resolve().unwrap();
             (config.initial_window, config.max_cwnd) = (1000, u32::MAX);
@@ -176,7 +180,8 @@ mod tests {
         }
     }
 
-    /// 1448 bytes a segment, 100 ms a round trip, 1000 segments of window in slow start: 200 % of it is 28.96 MB/s.
+    /// 1448 bytes a segment, 100 ms a round trip, 1000 segments of window in slow start: 200 % of
+    /// it is 28.96 MB/s.
     #[test]
     fn each_era_stops_where_its_rule_says() {
         use SegmentsAtOnce::{Linux, Single};
@@ -202,7 +207,8 @@ mod tests {
             (Tsq::AtMost, 4 << 20, 480, 10, Single, 15),
             // Never fewer than two segments, and one on top.
             (Tsq::AtMost, 4 << 20, 480, 20, Single, 3),
-            // 28281 bytes are 19 segments at once. Twice their skb, 56816 bytes, is the bound: 24 of 2304 are below it.
+            // 28281 bytes are 19 segments at once. Twice their skb, 56816 bytes, is the bound: 24 of 2304 are below
+            // it.
             (Tsq::AtMost, 4 << 20, 856, 10, Linux, 38),
             // 226250 bytes are more than an skb of 45 segments takes, and than two: 98 of 2304 are below it.
             (Tsq::AtMost, 4 << 20, 856, 7, Linux, 135),

@@ -10,7 +10,8 @@ pub(super) struct Undo {
     pub ssthresh: u32,
     /// The control has been told of a timeout.
     pub after_timeout: bool,
-    /// Timestamp of the first retransmission since; zero until there is one, and again once its ACK has been looked at.
+    /// Timestamp of the first retransmission since; zero until there is one, and again once its ACK
+    /// has been looked at.
     first_retransmission_ts: u32,
     /// First byte not acknowledged when it happened.
     marker: u64,
@@ -20,8 +21,9 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// A reduction happens with this threshold before it. `out`: retransmissions of an earlier one are on their way, so many, the
-    /// first of them with that timestamp. An ACK may be for one of those, and DSACKs may.
+    /// A reduction happens with this threshold before it. `out`: retransmissions of an earlier one
+    /// are on their way, so many, the first of them with that timestamp. An ACK may be for one
+    /// of those, and DSACKs may.
     pub(crate) fn new(ssthresh: u32, snd_una: u64, out: Option<(u32, u32)>) -> Undo {
         let (retransmissions, first_retransmission_ts) = out.unwrap_or_default();
         Undo { ssthresh, after_timeout: false, first_retransmission_ts, marker: snd_una, retransmissions, needless: 0 }
@@ -52,7 +54,8 @@ impl Undo {
         self.first_retransmission_ts == 0
     }
 
-    /// A DSACK reports `start..end`, in segments of `mss`; true if every retransmission is now known to have been needless.
+    /// A DSACK reports `start..end`, in segments of `mss`; true if every retransmission is now
+    /// known to have been needless.
     pub(crate) fn on_duplicate_sack(&mut self, (start, end): (u64, u64), mss: u64) -> bool {
         if end <= self.marker {
             return false;

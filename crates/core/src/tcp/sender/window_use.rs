@@ -1,4 +1,5 @@
-//! Cwnd validation (RFC 7661, as Linux does it): whether the window, not the application, is what holds the sender back.
+//! Cwnd validation (RFC 7661, as Linux does it): whether the window, not the application, is what
+//! holds the sender back.
 
 use crate::tcp::TcpConfig;
 use crate::tcp::cc::Window;
@@ -14,14 +15,16 @@ pub(super) struct WindowUse {
 }
 
 impl WindowUse {
-    /// Something was sent, or was not because the window was full (`limited`); then `out` segments were out.
+    /// Something was sent, or was not because the window was full (`limited`); then `out` segments
+    /// were out.
     pub(super) fn note(&mut self, limited: bool, out: u32, snd_una: u64, snd_nxt: u64) {
         if snd_una >= self.round_end || limited || (!self.is_limited && out > self.most_out) {
             *self = WindowUse { is_limited: limited, most_out: out, round_end: snd_nxt };
         }
     }
 
-    /// Growth only while the window is what holds the sender back; in slow start half of it in use is enough.
+    /// Growth only while the window is what holds the sender back; in slow start half of it in use
+    /// is enough.
     // [RFC9438-4.6-3]
     pub(super) fn may_grow(&self, w: &Window, prior_in_flight: u32, config: &TcpConfig) -> bool {
         if !config.cwnd_validation {

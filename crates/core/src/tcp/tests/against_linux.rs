@@ -1,5 +1,6 @@
-//! Against the Linux kernel's own packets (`evidence/figures/kernel/losses.json`, made by `evidence/kernel/losses.py`): the same
-//! scripts of lost and delayed packets, run with the profile `linux-6`, send the same segments at the same times.
+//! Against the Linux kernel's own packets (`evidence/figures/kernel/losses.json`, made by
+//! `evidence/kernel/losses.py`): the same scripts of lost and delayed packets, run with the profile
+//! `linux-6`, send the same segments at the same times.
 //!
 //! If a timer makes a segment leave, the kernel is later by the delay of its jiffies and timer
 //! wheel. That much is allowed; later segments may be as late as such a timer, or on time, since
@@ -33,8 +34,8 @@ fn wheel_step_ms(wait_ms: f64) -> f64 {
     step
 }
 
-/// Differences that stay, and why: `case settings... = reason`, the reason being one of [`REASONS`]. A setting stands for both controls,
-/// `setting/control` for one.
+/// Differences that stay, and why: `case settings... = reason`, the reason being one of
+/// [`REASONS`]. A setting stands for both controls, `setting/control` for one.
 const ACCEPTED: &str = include_str!("against_linux.txt");
 /// Accepted differences of the runs whose ACKs are delayed and compressed.
 const ACCEPTED_AS_IS: &str = include_str!("against_linux_as_is.txt");
@@ -72,8 +73,8 @@ const REASONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Segments that are sent and acknowledged one by one before the rest is written, where the receive window is small
-/// (`AHEAD` of the script).
+/// Segments that are sent and acknowledged one by one before the rest is written, where the receive
+/// window is small (`AHEAD` of the script).
 const AHEAD: u64 = 4;
 
 /// A rule of a script for single packets; see `evidence/kernel/pathemu/src/script.rs`.
@@ -132,8 +133,8 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
         c.cc = config("linux-6", |_| {}).cc.clone();
     }
     match setting {
-        // Since 6.17 the kernel has no other way to find losses with SACK (commit "remove RFC3517/RFC6675 loss detection"): its
-        // runs with `tcp_recovery = 0` are the same as the default ones.
+        // Since 6.17 the kernel has no other way to find losses with SACK (commit "remove RFC3517/RFC6675 loss
+        // detection"): its runs with `tcp_recovery = 0` are the same as the default ones.
         "default" | "no_rack" => {}
         "no_probe" => c.tail_loss_probe = false,
         // Without SACK the kernel counts duplicates.
@@ -235,8 +236,9 @@ fn sent(text: &str) -> Vec<(f64, u64)> {
     all
 }
 
-/// Until when the kernel was watched at least: two round trips after everything had been acknowledged, if it was, as long as a
-/// script holds packets back, and until the last ACK was there.
+/// Until when the kernel was watched at least: two round trips after everything had been
+/// acknowledged, if it was, as long as a script holds packets back, and until the last ACK was
+/// there.
 fn until_ms(case: &Value, packets: &[(f64, u64)], acks: &str) -> f64 {
     let rtt = case["rtt_ms"].as_f64().unwrap();
     let all = case["segments"].as_u64().unwrap();

@@ -1,4 +1,5 @@
-//! Against ns-2.35's own packet traces (`evidence/figures/ns2`, which has the scripts that made them).
+//! Against ns-2.35's own packet traces (`evidence/figures/ns2`, which has the scripts that made
+//! them).
 
 use super::*;
 
@@ -18,7 +19,8 @@ fn events(csv: &'static str) -> Vec<Event> {
         .collect()
 }
 
-/// The link of the traces: 10 Mbit/s, 20 ms, 1500-byte packets, initial `ssthresh` 8. `lost` counts from the SYN.
+/// The link of the traces: 10 Mbit/s, 20 ms, 1500-byte packets, initial `ssthresh` 8. `lost` counts
+/// from the SYN.
 fn run(recovery: Recovery, lost: &'static [u64], seconds: u64, bytes: u64, ssthresh: u32) -> Pair {
     let c = config("ns2-reno", |c| {
         c.packet_bytes = 1500;
@@ -38,8 +40,8 @@ fn resent(pair: &Pair) -> Vec<(u64, f64)> {
     pair.sent.iter().filter(|s| !seen.insert(s.1)).map(|s| ((s.1 - 1) / 1460, s.0)).collect()
 }
 
-/// The same segments are sent again, each within `tolerance_ms` of ns-2's instant, and as much new data has left at
-/// each instant to within one segment.
+/// The same segments are sent again, each within `tolerance_ms` of ns-2's instant, and as much new
+/// data has left at each instant to within one segment.
 fn compare(csv: &'static str, pair: &Pair, tolerance_ms: f64) {
     let reference = events(csv);
     let theirs: Vec<(u64, f64)> = reference.iter().filter(|e| e.kind == "resend").map(|e| (e.segment, e.ms)).collect();
@@ -95,7 +97,8 @@ fn timeouts_and_their_backoff() {
     let csv = include_str!("../../../../../evidence/figures/ns2/timeout.csv");
     let waits = |times: Vec<f64>| times.windows(2).map(|w| w[1] - w[0]).collect::<Vec<f64>>();
     let theirs = waits(events(csv).iter().filter(|e| e.segment == 38 && e.kind == "resend").map(|e| e.ms).collect());
-    // Segment 38 is lost with each of its first four transmissions; ours come at other counts than ns-2's.
+    // Segment 38 is lost with each of its first four transmissions; ours come at other counts than
+    // ns-2's.
     let c = config("ns2-reno", |c| {
         c.packet_bytes = 1500;
         c.initial_ssthresh = 8;
@@ -119,7 +122,8 @@ fn timeouts_and_their_backoff() {
     }
 }
 
-/// The SYN is lost: ssthresh is 2 from then on, so the window grows by 1/cwnd for each ACK from the second one on.
+/// The SYN is lost: ssthresh is 2 from then on, so the window grows by 1/cwnd for each ACK from the
+/// second one on.
 #[test]
 fn after_a_lost_syn() {
     let csv = include_str!("../../../../../evidence/figures/ns2/syn_lost.csv");
@@ -140,8 +144,9 @@ fn after_a_lost_syn() {
     }
 }
 
-/// Slow start into a queue of 19 packets: many holes, one fast retransmit, then a timeout and everything again from the
-/// oldest on, with a segment more for each of the first two duplicate ACKs.
+/// Slow start into a queue of 19 packets: many holes, one fast retransmit, then a timeout and
+/// everything again from the oldest on, with a segment more for each of the first two duplicate
+/// ACKs.
 // [RFC5681-3.1-17]
 #[test]
 fn slow_start_overflow_and_its_repair() {

@@ -1,4 +1,5 @@
-//! The life of a connection: set-up, close, giving up; and that everything arrives whatever is lost.
+//! The life of a connection: set-up, close, giving up; and that everything arrives whatever is
+//! lost.
 
 use proptest::prelude::*;
 
@@ -19,8 +20,9 @@ fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
     assert_eq!((pair.sender.window().cwnd, pair.sender.window().ssthresh), (10, u32::MAX));
 }
 
-/// An ACK without data ends the handshake, before any data (RFC 9293 section 3.10.7.3; `tcp_rcv_synsent_state_process` of Linux
-/// 6.12). The receiver answers nothing to it. Where it is lost, the first data does as well.
+/// An ACK without data ends the handshake, before any data (RFC 9293 section 3.10.7.3;
+/// `tcp_rcv_synsent_state_process` of Linux 6.12). The receiver answers nothing to it. Where it is
+/// lost, the first data does as well.
 #[test]
 fn an_ack_of_its_own_ends_the_handshake() {
     let c = config("linux-6", |_| {});
@@ -56,8 +58,8 @@ fn a_lost_syn_is_repeated_after_the_initial_timeout_and_the_window_starts_at_one
     assert_eq!(pair.sent[0].0, 1100.0);
 }
 
-/// Without timestamps nothing tells which SYN was answered: three seconds until there is a sample. With them the answer measures
-/// the round trip of 100 ms, to which Linux adds 200 ms of variation.
+/// Without timestamps nothing tells which SYN was answered: three seconds until there is a sample.
+/// With them the answer measures the round trip of 100 ms, to which Linux adds 200 ms of variation.
 // [RFC6298-3-2] [RFC6298-5.7-1]
 #[test]
 fn after_a_lost_syn_the_timeout_is_three_seconds_or_what_timestamps_say() {
@@ -110,7 +112,8 @@ fn a_dead_path_is_given_up() {
     assert!(pair.sender.deadline().is_never());
 }
 
-/// Each segment times out twice, so that the backoff never gets back for want of a sample; yet each arrives.
+/// Each segment times out twice, so that the backoff never gets back for want of a sample; yet each
+/// arrives.
 #[test]
 fn a_path_on_which_data_get_through_is_not_given_up() {
     let c = config("linux-6", |c| (c.retries, c.timestamps, c.tail_loss_probe) = (3, false, false));

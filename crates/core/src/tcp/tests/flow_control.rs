@@ -15,14 +15,16 @@ fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
         });
         let mut pair = Pair::same(&c, ONE_WAY).start(3 * 1448);
         pair.run(Time::ZERO + Span::from_ms(1000));
-        // Two segments at 150 ms: one ACK at once; the third after 40 ms more, or at once since PSH ends what was written.
+        // Two segments at 150 ms: one ACK at once; the third after 40 ms more, or at once since PSH ends
+        // what was written.
         assert_eq!(pair.ack_count, 2);
         assert_eq!(pair.sender.stats().rtt_max_ns, (RTT + Span::from_ms(later)).as_ns());
     }
 }
 
-/// With several holes what waits above them takes room: an ACK that fills the first of them moves the window's edge less far, or not at
-/// all. So a kernel 6.18 holds back BBR at 2 % of loss (evidence/kernel/run.py trace).
+/// With several holes what waits above them takes room: an ACK that fills the first of them moves
+/// the window's edge less far, or not at all. So a kernel 6.18 holds back BBR at 2 % of loss
+/// (evidence/kernel/run.py trace).
 #[test]
 fn what_waits_above_a_hole_takes_room_from_the_window() {
     for (receive_window_in_steps, edge) in [(true, 48), (false, 55)] {

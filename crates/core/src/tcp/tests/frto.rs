@@ -1,5 +1,6 @@
-//! F-RTO: what a timeout costs that was not needed, and one that was. The stories are those of RFC 4138, appendix A, and the one behind
-//! uploads over an access point whose queue overflows: everything arrives, and every ACK of a window is lost.
+//! F-RTO: what a timeout costs that was not needed, and one that was. The stories are those of RFC
+//! 4138, appendix A, and the one behind uploads over an access point whose queue overflows:
+//! everything arrives, and every ACK of a window is lost.
 
 use super::*;
 use crate::tcp::cc::CcConfig;
@@ -7,8 +8,9 @@ use crate::tcp::loss::LossConfig;
 
 const MSS: u64 = 1000;
 
-/// 100 ms a round trip and no serialisation: ten segments leave at 100 ms and twenty, 10 to 29, at 200 ms. Their timeout is due at
-/// 500 ms: srtt 100 ms and 200 ms for the variation. Neither timestamps nor DSACKs, so that F-RTO is all there is.
+/// 100 ms a round trip and no serialisation: ten segments leave at 100 ms and twenty, 10 to 29, at
+/// 200 ms. Their timeout is due at 500 ms: srtt 100 ms and 200 ms for the variation. Neither
+/// timestamps nor DSACKs, so that F-RTO is all there is.
 fn sender(frto: Frto, response: FrtoResponse, recovery: Recovery) -> Arc<TcpConfig> {
     config("linux-6", |c| {
         c.cc = CcConfig::by_name("reno").unwrap();
@@ -54,8 +56,9 @@ const SEEN: [(Frto, FrtoResponse); 4] = [
     (Frto::Rfc4138, FrtoResponse::Conservative),
 ];
 
-/// RFC 4138 appendix A.1. The ACKs come at 750 ms: the first makes way for two new segments, the second shows the timeout to be spurious.
-/// One segment was repeated, the one that the timeout repeats.
+/// RFC 4138 appendix A.1. The ACKs come at 750 ms: the first makes way for two new segments, the
+/// second shows the timeout to be spurious. One segment was repeated, the one that the timeout
+/// repeats.
 // [RFC5682-2.1-1] [RFC5682-2.1-2] [RFC5682-2.1-2b] [RFC5682-2.1-3b] [RFC5682-3.1-1] [RFC5682-4-1]
 #[test]
 fn a_sudden_delay_costs_one_repeated_segment() {
@@ -73,7 +76,8 @@ fn a_sudden_delay_costs_one_repeated_segment() {
             assert_eq!((stats.segments_retransmitted, stats.spurious_timeouts), (1, 1), "{told}");
             let undone = response == FrtoResponse::Undo;
             assert_eq!((stats.undos, pair.sender.window().ssthresh == u32::MAX), (u64::from(undone), undone), "{told}");
-            // Some 20 ACKs later: all of the window, or half of it, where a duplicate for the repeated segment changes nothing.
+            // Some 20 ACKs later: all of the window, or half of it, where a duplicate for the repeated segment
+            // changes nothing.
             let cwnd = pair.sender.window().cwnd;
             assert!(if undone { cwnd >= 20 } else { (10..=13).contains(&cwnd) }, "{told}: {cwnd}");
             pair.run_for(Span::from_secs(2));
@@ -88,7 +92,8 @@ fn a_sudden_delay_costs_one_repeated_segment() {
     }
 }
 
-/// RFC 4138 appendix A.2, RFC 5682 section 3.2: a second timeout of the same segment, at 1100 ms, is no reason to give up.
+/// RFC 4138 appendix A.2, RFC 5682 section 3.2: a second timeout of the same segment, at 1100 ms,
+/// is no reason to give up.
 // [RFC5682-2.1-1]
 #[test]
 fn a_second_timeout_of_the_same_segment_is_looked_at_as_well() {
@@ -103,8 +108,9 @@ fn a_second_timeout_of_the_same_segment_is_looked_at_as_well() {
     assert_eq!(pair.sender.window().ssthresh, u32::MAX);
 }
 
-/// A whole window is lost. The ACK of the repeated segment, at 600 ms, makes way for new data, and what that draws, a round trip later,
-/// says that the loss was real: repair goes on a round trip later than without F-RTO, in slow start from two or three segments.
+/// A whole window is lost. The ACK of the repeated segment, at 600 ms, makes way for new data, and
+/// what that draws, a round trip later, says that the loss was real: repair goes on a round trip
+/// later than without F-RTO, in slow start from two or three segments.
 // [RFC5682-2.1-2b] [RFC5682-2.1-3a] [RFC5682-3.1-2]
 #[test]
 fn a_genuine_loss_is_repaired_a_round_trip_later() {
@@ -138,10 +144,12 @@ fn a_genuine_loss_is_repaired_a_round_trip_later() {
     assert_eq!(pair.sent_between(599.0, 601.0, MSS), [11, 12]);
 }
 
-/// Everything arrives and no ACK of the window does, as where ACKs overflow an access point. The timeout repeats the first segment,
-/// and the answer, at 600 ms, covers all twenty. To RFC 5682 with SACK that is proof: most of it was sent once only, and the whole
-/// window returns. Without SACK it is not (section 2.1 step 2a), and the window is that of slow start. RFC 4138's variant has
-/// a rule of its own for an ACK of everything: repair begins with two segments, though nothing is left to repair.
+/// Everything arrives and no ACK of the window does, as where ACKs overflow an access point. The
+/// timeout repeats the first segment, and the answer, at 600 ms, covers all twenty. To RFC 5682
+/// with SACK that is proof: most of it was sent once only, and the whole window returns. Without
+/// SACK it is not (section 2.1 step 2a), and the window is that of slow start. RFC 4138's variant
+/// has a rule of its own for an ACK of everything: repair begins with two segments, though nothing
+/// is left to repair.
 // [RFC5682-2.1-2a] [RFC5682-3.1-1]
 #[test]
 fn where_only_acks_were_lost_the_window_that_remains_depends_on_the_variant() {
@@ -166,8 +174,9 @@ fn where_only_acks_were_lost_the_window_that_remains_depends_on_the_variant() {
     }
 }
 
-/// The same with what the kernels of the laptops and phones had besides: by its timestamp or its DSACK the answer says that the repeated
-/// segment had been there before. That returns ssthresh, and the window only where the control still knew it.
+/// The same with what the kernels of the laptops and phones had besides: by its timestamp or its
+/// DSACK the answer says that the repeated segment had been there before. That returns ssthresh,
+/// and the window only where the control still knew it.
 #[test]
 fn a_timeout_after_lost_acks_alone_is_taken_back_as_far_as_the_kernel_could() {
     for (profile, window_too) in
@@ -197,7 +206,8 @@ fn a_timeout_after_lost_acks_alone_is_taken_back_as_far_as_the_kernel_could() {
     }
 }
 
-/// RFC 5682 section 2.1 step 2b: twenty segments are lost and there is no new data to ask with, so that the repair goes on at once.
+/// RFC 5682 section 2.1 step 2b: twenty segments are lost and there is no new data to ask with, so
+/// that the repair goes on at once.
 // [RFC5682-2.1-2c]
 #[test]
 fn without_new_data_the_repair_goes_on_at_once() {
@@ -210,8 +220,9 @@ fn without_new_data_the_repair_goes_on_at_once() {
     }
 }
 
-/// RFC 5682 section 3.1 step 3a: once the new data has been reported above what is missing, the loss was real, whatever comes late.
-/// All of the second flight is lost but segment 15, which arrives when that has been decided.
+/// RFC 5682 section 3.1 step 3a: once the new data has been reported above what is missing, the
+/// loss was real, whatever comes late. All of the second flight is lost but segment 15, which
+/// arrives when that has been decided.
 // [RFC5682-2.1-3a] [RFC5682-3.1-2]
 #[test]
 fn a_loss_once_found_real_stays_so() {

@@ -68,7 +68,8 @@ fn several_losses_in_a_window_cost_reno_a_timeout_newreno_a_round_each_and_sack_
 // [RFC5681-3.2-4]
 #[test]
 fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates() {
-    // RFC 3042 section 2: a window of four, its first segment lost; the third duplicate comes only from limited transmit.
+    // RFC 3042 section 2: a window of four, its first segment lost; the third duplicate comes only from
+    // limited transmit.
     for (limited_transmit, timeouts) in [(true, 0), (false, 1)] {
         let c = config("ns2-reno", |c| {
             c.limited_transmit = limited_transmit;
@@ -81,7 +82,8 @@ fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates()
     }
 }
 
-// [RFC5681-3.1-15] [RFC5681-3.1-17] [RFC6298-2.4-1] [RFC6298-5-1] [RFC6298-5.4-1] [RFC6298-5.5-1] [RFC6298-5.6-1]
+// [RFC5681-3.1-15] [RFC5681-3.1-17] [RFC6298-2.4-1] [RFC6298-5-1] [RFC6298-5.4-1] [RFC6298-5.5-1]
+// [RFC6298-5.6-1]
 #[test]
 fn timeouts_back_off_and_the_window_restarts_at_one() {
     for again in [false, true] {
@@ -89,7 +91,8 @@ fn timeouts_back_off_and_the_window_restarts_at_one() {
             c.rto_min = Span::from_secs(1);
             c.ssthresh_at_every_timeout = again;
         });
-        // Data 6 to 13 is the third window: all of it and the first two retransmissions of its head are lost.
+        // Data 6 to 13 is the third window: all of it and the first two retransmissions of its head are
+        // lost.
         let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13, 14, 15]).start(u64::MAX);
         pair.run(Time::ZERO + Span::from_secs(8));
         let head: Vec<f64> = pair.sent.iter().filter(|s| (s.1 - 1) / 960 == 6).map(|s| s.0).collect();
@@ -122,7 +125,8 @@ fn the_loss_window_is_what_leaves_after_a_timeout() {
     }
 }
 
-/// The same with `timeout_sends_one`: the first leaves alone, and its ACK brings the rest of what the window lets.
+/// The same with `timeout_sends_one`: the first leaves alone, and its ACK brings the rest of what
+/// the window lets.
 #[test]
 fn what_linux_keeps_at_a_timeout_waits_for_an_ack() {
     let c = config("ns2-reno", |c| {
@@ -173,8 +177,8 @@ fn new_data_leaves_with_a_timeout_that_sends_one() {
     }
 }
 
-/// F-RTO of RFC 4138 repeats one segment and waits for the verdict. A sender that keeps a window repairs at once: its own loss window, or that
-/// of its control.
+/// F-RTO of RFC 4138 repeats one segment and waits for the verdict. A sender that keeps a window
+/// repairs at once: its own loss window, or that of its control.
 #[test]
 fn who_keeps_a_window_after_a_timeout_does_not_wait_for_a_verdict() {
     let leaves = |change: fn(&mut TcpConfig)| {
@@ -193,8 +197,9 @@ fn who_keeps_a_window_after_a_timeout_does_not_wait_for_a_verdict() {
     assert_eq!(leaves(|c| c.cc = crate::tcp::cc::CcConfig::by_name("tcp_av").unwrap()), [0, 1]);
 }
 
-/// By RFC 5681's halving and by rate halving: of 16 segments in flight the first is lost. Halving at once, nothing leaves for half
-/// a round trip of ACKs; rate halving sends one segment for every second ACK. Both end at 8.
+/// By RFC 5681's halving and by rate halving: of 16 segments in flight the first is lost. Halving
+/// at once, nothing leaves for half a round trip of ACKs; rate halving sends one segment for every
+/// second ACK. Both end at 8.
 #[test]
 fn rate_halving_spreads_the_reduction_over_the_round_trip() {
     for (halving, quiet) in [(false, true), (true, false)] {
@@ -202,7 +207,8 @@ fn rate_halving_spreads_the_reduction_over_the_round_trip() {
             c.recovery = Recovery::Sack;
             c.rate_halving = halving;
         });
-        // Rounds of 2, 4, 8, 16 at 100, 200, 300 and 400 ms: segment 14 is the first of the fourth round. Its ACKs come one by one.
+        // Rounds of 2, 4, 8, 16 at 100, 200, 300 and 400 ms: segment 14 is the first of the fourth round.
+        // Its ACKs come one by one.
         let mut pair = Pair::same(&c, ONE_WAY);
         pair.rate = Some(DataRate::from_mbps(1));
         let mut pair = pair.losing(&[14]).start(u64::MAX);
@@ -221,13 +227,15 @@ fn rate_halving_spreads_the_reduction_over_the_round_trip() {
 #[test]
 fn a_spurious_timeout_is_taken_back_with_timestamps() {
     for (eifel, undos) in [(true, 1), (false, 0)] {
-        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and neither DSACKs nor F-RTO, which would take it back as well.
+        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and neither DSACKs nor F-RTO, which
+        // would take it back as well.
         let c = config("linux-6", |c| {
             (c.eifel, c.dsack, c.frto) = (eifel, false, Frto::Off);
             c.cc = super::cc::CcConfig::by_name("reno").unwrap();
         });
         let mut pair = Pair::same(&c, ONE_WAY);
-        // A stall: what is sent from 500 to 1100 ms waits until 1100 ms. The timestamp clock shows the milliseconds, plus 1.
+        // A stall: what is sent from 500 to 1100 ms waits until 1100 ms. The timestamp clock shows the
+        // milliseconds, plus 1.
         pair.data_fate = Box::new(move |_, p| match u64::from(p.ts_val - 1) {
             ms @ 500..1100 => Fate::Delay(Span::from_ms(1100 - ms)),
             _ => Fate::Pass,
@@ -261,7 +269,8 @@ fn new_data_that_left_before_the_retransmission_in_the_same_instant_does_not_dec
     assert_eq!(pair.receiver.stats().bytes_delivered, 40 * 1448);
 }
 
-/// A sender by itself, with so many segments of 1000 bytes outstanding since time zero and more to send.
+/// A sender by itself, with so many segments of 1000 bytes outstanding since time zero and more to
+/// send.
 fn lone_sender(c: Arc<TcpConfig>, outstanding: usize) -> (Sender, Outputs) {
     lone_sender_of(c, outstanding, u64::MAX)
 }
@@ -306,8 +315,9 @@ fn left(out: &mut Outputs) -> Vec<u32> {
     out.packets.drain(..).map(|p| (p.seq.0 - 1) / 1000).collect()
 }
 
-/// RFC 5681 section 3.2 steps 1 to 5: each of the first two duplicates lets a new segment leave and the window stays; the third
-/// repeats the first segment; each one after it frees a place once half the window has been freed.
+/// RFC 5681 section 3.2 steps 1 to 5: each of the first two duplicates lets a new segment leave and
+/// the window stays; the third repeats the first segment; each one after it frees a place once half
+/// the window has been freed.
 // [RFC5681-2-2] [RFC5681-3-1] [RFC5681-3.2-5] [RFC5681-3.2-8] [RFC5681-3.2-9] [RFC5681-3.2-10] [RFC5681-3.2-11]
 #[test]
 fn duplicates_let_segments_leave_without_a_change_of_the_window() {
@@ -342,7 +352,8 @@ fn a_duplicate_without_news_lets_nothing_leave_where_there_is_sack() {
     assert_eq!(receive(Some((1, 3))), (vec![11], 10, 2));
 }
 
-/// Net/3 leaves the window inflated if exactly as many duplicates came as fast retransmit needs: of ten segments the first is lost.
+/// Net/3 leaves the window inflated if exactly as many duplicates came as fast retransmit needs: of
+/// ten segments the first is lost.
 #[test]
 fn the_window_stays_inflated_after_exactly_the_threshold_where_it_is_bsds() {
     let cwnd_after = |duplicates, above| {
@@ -353,12 +364,14 @@ fn the_window_stays_inflated_after_exactly_the_threshold_where_it_is_bsds() {
         sender.on_packet(Time::ZERO + RTT, &ack_of(10, None), &mut out);
         sender.window().cwnd
     };
-    // A half, and one more for the ACK: in slow start up to the threshold. From 5 + 3 on it grows by a fraction.
+    // A half, and one more for the ACK: in slow start up to the threshold. From 5 + 3 on it grows by a
+    // fraction.
     assert_eq!((cwnd_after(3, false), cwnd_after(3, true)), (6, 8));
     assert_eq!((cwnd_after(4, false), cwnd_after(4, true)), (6, 6));
 }
 
-/// RFC 6582 section 3.2 steps 2 and 4: three duplicates from below what was outstanding at a timeout begin nothing; those above do.
+/// RFC 6582 section 3.2 steps 2 and 4: three duplicates from below what was outstanding at a
+/// timeout begin nothing; those above do.
 // [RFC6582-3.2-2b] [RFC6675-5-1] [RFC6582-3.2-5]
 #[test]
 fn duplicates_from_before_a_timeout_begin_no_fast_retransmit() {
@@ -388,8 +401,9 @@ fn duplicates_from_before_a_timeout_begin_no_fast_retransmit() {
     }
 }
 
-/// RFC 6675 section 5.1: segments 14 and 16 are lost, and so is the repetition of 14. The timeout ends the recovery, nothing that is
-/// known to have arrived is repeated, and no other recovery begins although 16 has enough above it to count as lost.
+/// RFC 6675 section 5.1: segments 14 and 16 are lost, and so is the repetition of 14. The timeout
+/// ends the recovery, nothing that is known to have arrived is repeated, and no other recovery
+/// begins although 16 has enough above it to count as lost.
 // [RFC6675-5.1-1] [RFC6675-5.1-2] [RFC6675-5.1-3] [RFC6675-5.1-4] [RFC6675-5.1-5]
 #[test]
 fn a_timeout_ends_the_recovery_and_keeps_what_sack_has_told() {
@@ -416,8 +430,9 @@ fn a_timeout_ends_the_recovery_and_keeps_what_sack_has_told() {
     assert_eq!(repeated.iter().filter(|&&n| n == 14).count(), 2);
 }
 
-/// RFC 6675 section 5 steps A to C: of twenty segments 0 and 5 are lost. The first repetition leaves at once, the second when the
-/// pipe has room, new data after it; an ACK below the recovery point leaves the state, one at it ends the recovery.
+/// RFC 6675 section 5 steps A to C: of twenty segments 0 and 5 are lost. The first repetition
+/// leaves at once, the second when the pipe has room, new data after it; an ACK below the recovery
+/// point leaves the state, one at it ends the recovery.
 // [RFC5681-4.3-4] [RFC5681-4.3-6] [RFC6675-4-5] [RFC6675-4-6] [RFC6675-5-1] [RFC6675-5-3] [RFC6675-5-5] [RFC6675-5-7]
 // [RFC6675-5-8] [RFC6675-5-10] [RFC6675-5-11] [RFC6675-5-12] [RFC8985-9.3-1]
 #[test]
@@ -454,8 +469,8 @@ fn an_ack_adds_to_slow_start_what_byte_counting_allows() {
     }
 }
 
-/// `tcp_may_raise_cwnd` of Linux 6.12: once a segment was overtaken by three, what is SACKed above a hole raises the window. Overtaken by one it
-/// does not, and in other stacks it never does.
+/// `tcp_may_raise_cwnd` of Linux 6.12: once a segment was overtaken by three, what is SACKed above
+/// a hole raises the window. Overtaken by one it does not, and in other stacks it never does.
 #[test]
 fn after_reordering_the_window_grows_above_holes() {
     for (credit, overtaken_by, grown) in [(true, 3, 12), (true, 1, 11), (false, 3, 11)] {
@@ -477,8 +492,9 @@ fn after_reordering_the_window_grows_above_holes() {
     }
 }
 
-/// RFC 6298 rules 5.1 to 5.3: one second from the first segment on, which the second write does not move; 100 ms and 200 ms of
-/// variation from each ACK; none once all is acknowledged. And RFC 6675's NextSeg: no segment that is neither lost nor new.
+/// RFC 6298 rules 5.1 to 5.3: one second from the first segment on, which the second write does not
+/// move; 100 ms and 200 ms of variation from each ACK; none once all is acknowledged. And RFC
+/// 6675's NextSeg: no segment that is neither lost nor new.
 // [RFC6298-5.1-1] [RFC6298-5.2-1] [RFC6298-5.3-1] [RFC6675-4-11]
 #[test]
 fn the_timer_runs_from_each_ack_and_stops_with_the_last() {
@@ -494,8 +510,8 @@ fn the_timer_runs_from_each_ack_and_stops_with_the_last() {
     assert!(sender.deadline().is_never());
 }
 
-/// RFC 6582 section 3.2 step 4: of ten segments 0, 2 and 4 are lost. Each partial ACK repeats the next hole, and the first one alone
-/// starts the timer anew.
+/// RFC 6582 section 3.2 step 4: of ten segments 0, 2 and 4 are lost. Each partial ACK repeats the
+/// next hole, and the first one alone starts the timer anew.
 // [RFC6582-3.2-3] [RFC6582-3.2-4c]
 #[test]
 fn only_the_first_partial_ack_starts_the_timer_anew() {
@@ -517,7 +533,8 @@ fn only_the_first_partial_ack_starts_the_timer_anew() {
     assert_eq!(sender.window().cwnd, sender.window().ssthresh);
 }
 
-/// RFC 5681 section 3.2 step 6: of ten segments 0 and 5 are lost, and the first new ACK ends Reno's recovery with half the window.
+/// RFC 5681 section 3.2 step 6: of ten segments 0 and 5 are lost, and the first new ACK ends Reno's
+/// recovery with half the window.
 // [RFC5681-3.2-12]
 #[test]
 fn reno_ends_its_recovery_with_the_first_new_ack() {
@@ -530,8 +547,8 @@ fn reno_ends_its_recovery_with_the_first_new_ack() {
     assert_eq!((sender.path().state, sender.window().cwnd, sender.window().ssthresh), (CaState::Open, 5, 5));
 }
 
-/// RFC 6298 section 3: after a timeout the ACK may be for either copy of the first segment, and measures nothing, also where it
-/// covers segments that were sent once.
+/// RFC 6298 section 3: after a timeout the ACK may be for either copy of the first segment, and
+/// measures nothing, also where it covers segments that were sent once.
 // [RFC6298-3-2]
 #[test]
 fn the_ack_of_a_repeated_segment_measures_no_round_trip() {
@@ -546,7 +563,8 @@ fn the_ack_of_a_repeated_segment_measures_no_round_trip() {
     }
 }
 
-/// RFC 2883 section 4: a first block is a duplicate if it lies below the ACK or within the second block, and nothing else is.
+/// RFC 2883 section 4: a first block is a duplicate if it lies below the ACK or within the second
+/// block, and nothing else is.
 // [RFC2883-4-6]
 #[test]
 fn a_sender_knows_a_duplicate_report_by_its_place() {
@@ -583,8 +601,9 @@ fn blocks_that_one_ack_tells_together_are_no_reordering() {
     assert_eq!(again, [(200.0, 3), (200.0, 12)]);
 }
 
-/// A recovery begins while retransmissions of the one before are out. An ACK for one of those echoes an earlier time than the first
-/// retransmission of this one: not because the original arrived.
+/// A recovery begins while retransmissions of the one before are out. An ACK for one of those
+/// echoes an earlier time than the first retransmission of this one: not because the original
+/// arrived.
 #[test]
 fn acks_of_an_earlier_recoverys_retransmissions_take_nothing_back() {
     let c = config("linux-6", |c| c.cc = super::cc::CcConfig::by_name("bbr").unwrap());
@@ -598,8 +617,8 @@ fn acks_of_an_earlier_recoverys_retransmissions_take_nothing_back() {
     assert_eq!((stats.undos, pair.receiver.stats().segments_duplicate), (0, 0));
 }
 
-/// Linux 6.12, `tcp_ack`: a control that owns the window sets it before anything is sent again, and `tcp_xmit_retransmit_queue` keeps to
-/// window and pacing from the first retransmission on.
+/// Linux 6.12, `tcp_ack`: a control that owns the window sets it before anything is sent again, and
+/// `tcp_xmit_retransmit_queue` keeps to window and pacing from the first retransmission on.
 #[test]
 fn the_first_retransmission_of_a_control_that_owns_the_window_keeps_to_the_pacing() {
     let c = config("linux-6", |c| {
@@ -612,7 +631,8 @@ fn the_first_retransmission_of_a_control_that_owns_the_window_keeps_to_the_pacin
     let mut pair = pair.start(u64::MAX);
     pair.run(Time::ZERO + Span::from_secs(8));
     assert!(pair.sender.stats().fast_retransmits > 20);
-    // A segment takes 1.5 ms, 1.2 ms with the largest gain. Half of that is left after a late one (`tcp_update_skb_after_send`).
+    // A segment takes 1.5 ms, 1.2 ms with the largest gain. Half of that is left after a late one
+    // (`tcp_update_skb_after_send`).
     let times = pair.sent[1000..].iter().map(|s| s.0);
     let least = times.clone().zip(times.skip(1)).map(|(a, b)| b - a).fold(f64::INFINITY, f64::min);
     assert!(least > 0.55, "{least} ms");

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use super::*;
 use crate::tcp::cc::CcConfig;
 
-/// Milliseconds and numbers of the segments that left together, and whether the last has PSH and no other.
+/// Milliseconds and numbers of the segments that left together, and whether the last has PSH and no
+/// other.
 type Bursts = Vec<(f64, Vec<u64>, bool)>;
 
 fn bursts(c: &Arc<TcpConfig>, one_way: Span, mbps: u64, bytes: u64, until: Span) -> Bursts {
@@ -45,8 +46,9 @@ fn in_avoidance(change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
     })
 }
 
-/// At 100 Mbit/s an ACK of two segments comes every 240 us. The kernel waits for ten segments, or until its last burst is more than a
-/// millisecond old. Where ACKs are further apart than that it sends what each of them allows.
+/// At 100 Mbit/s an ACK of two segments comes every 240 us. The kernel waits for ten segments, or
+/// until its last burst is more than a millisecond old. Where ACKs are further apart than that it
+/// sends what each of them allows.
 #[test]
 fn what_the_window_allows_waits_for_further_acks_for_a_millisecond() {
     let steady = |mbps: u64, change: fn(&mut TcpConfig)| -> Vec<usize> {
@@ -77,8 +79,9 @@ fn what_waits_goes_with_the_next_ack_however_few_they_are() {
     assert_eq!(pair.sender.stats().timeouts, 0);
 }
 
-/// The kernel's first data at 40 Mbit/s and 80 ms: BBR sends ten segments at once, in pairs with PSH at their ends. With the first ACK
-/// pairs are spaced; the gap behind the first is half of the others, since it might have left long before.
+/// The kernel's first data at 40 Mbit/s and 80 ms: BBR sends ten segments at once, in pairs with
+/// PSH at their ends. With the first ACK pairs are spaced; the gap behind the first is half of the
+/// others, since it might have left long before.
 #[test]
 fn bbr_spaces_pairs_and_its_first_ten_segments_not_at_all() {
     let c = config("linux-6", |c| c.cc = CcConfig::by_name("bbr").unwrap());
@@ -105,7 +108,8 @@ fn psh_ends_what_was_written() {
     assert_eq!(ends(SegmentsAtOnce::Single), [(vec![0, 1, 2, 3, 4], false)]);
 }
 
-/// Linux 6.12, `tcp_xmit_retransmit_queue`: what was lost of an skb leaves again at once, with one place in the pacing.
+/// Linux 6.12, `tcp_xmit_retransmit_queue`: what was lost of an skb leaves again at once, with one
+/// place in the pacing.
 #[test]
 fn a_lost_skb_leaves_again_as_a_whole() {
     let together = |at_once| {
@@ -132,8 +136,8 @@ fn a_lost_skb_leaves_again_as_a_whole() {
     assert!(pairs > 5, "{pairs}");
 }
 
-/// Linux 6.12, `__tcp_transmit_skb`: PSH is set on what leaves as one skb of several. A part that is sent again by itself has none, though it
-/// was the end of an skb.
+/// Linux 6.12, `__tcp_transmit_skb`: PSH is set on what leaves as one skb of several. A part that
+/// is sent again by itself has none, though it was the end of an skb.
 #[test]
 fn a_segment_that_is_sent_again_alone_has_no_psh() {
     let c = config("linux-6", |c| c.cc = CcConfig::by_name("bbr").unwrap());

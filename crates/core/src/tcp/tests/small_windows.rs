@@ -3,8 +3,9 @@
 use super::*;
 use crate::tcp::loss::LossConfig;
 
-/// A window of `window` segments with one lost of each entry in `lost` (counted over all transmissions), every segment acknowledged at
-/// once unless `delayed`. A first segment goes ahead, so that the ACK asking for the lost one has been seen.
+/// A window of `window` segments with one lost of each entry in `lost` (counted over all
+/// transmissions), every segment acknowledged at once unless `delayed`. A first segment goes ahead,
+/// so that the ACK asking for the lost one has been seen.
 struct Story {
     profile: &'static str,
     loss: LossConfig,
@@ -66,8 +67,9 @@ impl Story {
     }
 }
 
-/// Segment 24, the first of a burst, is lost in the middle of a bulk transfer with that window and an ACK for each segment, so each
-/// of the others in the window yields a duplicate: window - 1 of them. The timeout is at 300 ms (round trip 100 ms, variation at its floor of 200 ms).
+/// Segment 24, the first of a burst, is lost in the middle of a bulk transfer with that window and
+/// an ACK for each segment, so each of the others in the window yields a duplicate: window - 1 of
+/// them. The timeout is at 300 ms (round trip 100 ms, variation at its floor of 200 ms).
 #[test]
 fn a_loss_in_a_steady_small_window() {
     // Window, policy, limited transmit, repeated after ms.
@@ -99,7 +101,8 @@ fn a_loss_in_a_steady_small_window() {
     }
 }
 
-/// The same at the end of a transfer of 21 segments in windows of three: two after the lost one, and nothing more to send.
+/// The same at the end of a transfer of 21 segments in windows of three: two after the lost one,
+/// and nothing more to send.
 #[test]
 fn a_loss_near_the_end_of_a_transfer() {
     for (loss, after) in [("dup_thresh", 300.0), ("efr", 100.0), ("early_retransmit", 100.0), ("rack", 125.0)] {
@@ -111,17 +114,18 @@ fn a_loss_near_the_end_of_a_transfer() {
     }
 }
 
-/// The study's Figure 9: window 4, the first of four segments lost. With an ACK for every segment the ACK asking for the lost one has
-/// come before, so all three others yield duplicates and Reno recovers, too. With delayed ACKs it can be the ACK of a segment above the lost one that first asks for it, as the figure
-/// counts.
+/// The study's Figure 9: window 4, the first of four segments lost. With an ACK for every segment
+/// the ACK asking for the lost one has come before, so all three others yield duplicates and Reno
+/// recovers, too. With delayed ACKs it can be the ACK of a segment above the lost one that first
+/// asks for it, as the figure counts.
 #[test]
 fn figure_9_depends_on_what_was_acknowledged_when() {
     for loss in ["dup_thresh", "efr"] {
         let story = Story { recovery: Recovery::Reno, ..Story::new(loss, 4, &[20]) };
         assert!((story.repeated_after(20).unwrap() - 100.0).abs() < 5.0, "{loss}: three duplicates");
     }
-    // Delayed: 20 waits for 21, which is lost, so 22 draws the ACK that first asks for 21: no duplicate. 23 draws one, and so
-    // does 24, which that first ACK let go. A third cannot come.
+    // Delayed: 20 waits for 21, which is lost, so 22 draws the ACK that first asks for 21: no
+    // duplicate. 23 draws one, and so does 24, which that first ACK let go. A third cannot come.
     let repeated = |loss| {
         let story = Story { delayed: true, recovery: Recovery::Reno, ..Story::new(loss, 4, &[21]) };
         let pair = story.run();
@@ -132,15 +136,18 @@ fn figure_9_depends_on_what_was_acknowledged_when() {
     assert!(efr.0 == 0 && (efr.1 - 200.0).abs() < 5.0, "{efr:?}");
 }
 
-/// Section 4.1: with two losses in a window of four only one duplicate comes, and EFR waits for two.
+/// Section 4.1: with two losses in a window of four only one duplicate comes, and EFR waits for
+/// two.
 #[test]
 fn efr_does_not_help_when_two_segments_of_a_small_window_are_lost() {
     let story = Story { recovery: Recovery::Reno, ..Story::new("efr", 4, &[20, 22]) };
     assert_eq!(story.run().sender.stats().timeouts, 1);
 }
 
-/// Vegas: two losses in a window of eight. Three duplicates find the first. The ACK of its repeat, a round trip later, is reason to look at the clock, and
-/// the second is older than the fine timeout. Reno's recovery has ended then, and without the look a timeout follows. The window is reduced once.
+/// Vegas: two losses in a window of eight. Three duplicates find the first. The ACK of its repeat,
+/// a round trip later, is reason to look at the clock, and the second is older than the fine
+/// timeout. Reno's recovery has ended then, and without the look a timeout follows. The window is
+/// reduced once.
 #[test]
 fn vegas_looks_at_the_clock_after_a_retransmission() {
     let run = |loss| {
@@ -157,7 +164,8 @@ fn vegas_looks_at_the_clock_after_a_retransmission() {
     assert_eq!(timeouts, 1);
 }
 
-/// With round trips that do not vary, the only duplicate of a window of two comes just before the fine timeout.
+/// With round trips that do not vary, the only duplicate of a window of two comes just before the
+/// fine timeout.
 #[test]
 fn vegas_leaves_a_loss_in_a_steady_window_of_two_to_the_timer() {
     for (window, after) in [(2, 300.0), (4, 100.0)] {
@@ -167,8 +175,8 @@ fn vegas_leaves_a_loss_in_a_steady_window_of_two_to_the_timer() {
     }
 }
 
-/// RFC 8985 section 7: the last segment lost. PTO = 2 SRTT + 200 ms while one segment is in flight, 2 SRTT for more; the
-/// probe's SACK shows what is missing, or the probe is itself what was.
+/// RFC 8985 section 7: the last segment lost. PTO = 2 SRTT + 200 ms while one segment is in flight,
+/// 2 SRTT for more; the probe's SACK shows what is missing, or the probe is itself what was.
 // [RFC8985-7.2-1] [RFC8985-7.3-5] [RFC8985-7.3-7]
 #[test]
 fn a_tail_loss_probe_replaces_the_timeout() {
@@ -210,8 +218,9 @@ fn a_loss_repaired_by_the_probe_alone_reduces_the_window() {
     assert!(pair.sender.window().cwnd <= before / 2 + 1, "{} after {before}", pair.sender.window().cwnd);
 }
 
-/// RFC 8985 sections 7.2 and 7.3: the last segment is lost, and so is its probe. One segment is out since the ACK at 200 ms: the
-/// probe is due 2 SRTT and 200 ms later, but not after the timeout; and that runs anew from the only probe.
+/// RFC 8985 sections 7.2 and 7.3: the last segment is lost, and so is its probe. One segment is out
+/// since the ACK at 200 ms: the probe is due 2 SRTT and 200 ms later, but not after the timeout;
+/// and that runs anew from the only probe.
 // [RFC6298-5-1] [RFC8985-7.2-2] [RFC8985-7.2-4] [RFC8985-7.2-5] [RFC8985-7.3-1] [RFC8985-7.3-3] [RFC8985-7.3-6]
 #[test]
 fn a_lost_probe_leaves_the_rest_to_the_timeout() {
@@ -227,7 +236,8 @@ fn a_lost_probe_leaves_the_rest_to_the_timeout() {
     }
 }
 
-/// RFC 8985 section 7.3: new data that leaves while a probe is on its way starts no other probe. All is lost from the tenth on.
+/// RFC 8985 section 7.3: new data that leaves while a probe is on its way starts no other probe.
+/// All is lost from the tenth on.
 // [RFC8985-7.3-1]
 #[test]
 fn new_data_behind_a_probe_starts_no_other() {
@@ -246,8 +256,9 @@ fn new_data_behind_a_probe_starts_no_other() {
     assert!(pair.sender.stats().timeouts > 0);
 }
 
-/// RFC 8985 sections 7.2 and 7.3: every ACK of the first window is lost. The probe is new data although the window is full, two
-/// round trips after the window left; without a round trip measured it waits a second.
+/// RFC 8985 sections 7.2 and 7.3: every ACK of the first window is lost. The probe is new data
+/// although the window is full, two round trips after the window left; without a round trip
+/// measured it waits a second.
 // [RFC8985-7.2-2] [RFC8985-7.2-3] [RFC8985-7.3-4]
 #[test]
 fn a_probe_is_new_data_where_there_is_some() {
@@ -265,8 +276,9 @@ fn a_probe_is_new_data_where_there_is_some() {
     }
 }
 
-/// Segments held back by a fifth of a round trip. Fixed and EFR repeat them needlessly; the DSACK takes the reduction back. So does
-/// RACK as long as it has seen no reordering: three reports are enough for it then. Here it has, since one segment was late by two.
+/// Segments held back by a fifth of a round trip. Fixed and EFR repeat them needlessly; the DSACK
+/// takes the reduction back. So does RACK as long as it has seen no reordering: three reports are
+/// enough for it then. Here it has, since one segment was late by two.
 // [RFC9438-4.9.2-2] [RFC2883-4-6]
 #[test]
 fn needless_retransmissions_are_taken_back_and_reordering_is_learnt() {
@@ -320,8 +332,8 @@ fn timeouts_of_bsd_expire_at_ticks() {
     }
 }
 
-/// A round trip of 203 ms is 20 ticks of 10 ms or 21, as the ticks fall, and the timeout follows: in ns-2 the clock of each
-/// agent starts at a random time.
+/// A round trip of 203 ms is 20 ticks of 10 ms or 21, as the ticks fall, and the timeout follows:
+/// in ns-2 the clock of each agent starts at a random time.
 #[test]
 fn what_a_coarse_clock_shows_depends_on_when_it_ticks() {
     let waits: Vec<f64> = (0..10)

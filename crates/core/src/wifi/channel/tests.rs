@@ -181,10 +181,11 @@ fn bianchi(n: usize, cw_min: u32, cw_max: u32, tries: u32) -> (f64, f64) {
     (tau_of(low), low)
 }
 
-/// DCF by chance, with nothing of the channel's code: collision probability and throughput in packets per second. It has what
-/// Bianchi's slots leave out: the slot after a busy one is open to those alone who sent in it and drew 0, as the others have
-/// at least one left to count (Tinnirello, Bianchi and Xiao, IEEE Trans. Vehicular Technology 59(3), 2010); and
-/// those who have collided start after the ACK timeout, the others after `others_ns`, which need not be the same.
+/// DCF by chance, with nothing of the channel's code: collision probability and throughput in
+/// packets per second. It has what Bianchi's slots leave out: the slot after a busy one is open to
+/// those alone who sent in it and drew 0, as the others have at least one left to count
+/// (Tinnirello, Bianchi and Xiao, IEEE Trans. Vehicular Technology 59(3), 2010); and those who have
+/// collided start after the ACK timeout, the others after `others_ns`, which need not be the same.
 fn by_chance(n: usize, t: &timing::Timing, data: Mode, others_ns: u64, transmissions: u64) -> (f64, f64) {
     let mut rng = stream(1, n as u64, Purpose::Backoff);
     // Slots left, when they begin to count, window, tries.
@@ -236,12 +237,14 @@ fn saturated(config: RadioConfig, n: usize, seconds: u64) -> (f64, f64, f64) {
     (bytes as f64 * 8e-6 / seconds as f64, p, (2.0 * p * (1.0 - p) / sent as f64).sqrt())
 }
 
-/// 802.11b with EIFS and 802.11g alone without: throughput within 3 % of Bianchi's model, collision probability within 5 % and
-/// three standard errors. These and all other combinations: within 1.5 %, and 2 % and three standard errors, of DCF by chance.
+/// 802.11b with EIFS and 802.11g alone without: throughput within 3 % of Bianchi's model, collision
+/// probability within 5 % and three standard errors. These and all other combinations: within 1.5
+/// %, and 2 % and three standard errors, of DCF by chance.
 ///
-/// Bianchi has all stations start together after a collision. Those who have collided start when the ACK timeout is over, the
-/// others after EIFS or DIFS: 222 against 364 or 50 us in 802.11b, 39 against 88 or 28 us in 802.11g alone, and against 342 us where
-/// the basic rates include those of 802.11b, as an ACK at 1 Mbit/s is what EIFS leaves room for: a start of 33 slots.
+/// Bianchi has all stations start together after a collision. Those who have collided start when
+/// the ACK timeout is over, the others after EIFS or DIFS: 222 against 364 or 50 us in 802.11b, 39
+/// against 88 or 28 us in 802.11g alone, and against 342 us where the basic rates include those of
+/// 802.11b, as an ACK at 1 Mbit/s is what EIFS leaves room for: a start of 33 slots.
 // [IEEE80211-10.3.3-1]
 #[test]
 fn saturated_stations_behave_as_bianchi_and_chance_say() {
@@ -296,8 +299,9 @@ fn saturated_stations_behave_as_bianchi_and_chance_say() {
     }
 }
 
-/// Two cells. The access point of the first hears of the second cell only what its access point sends: the CTS that announces a long
-/// frame. Until that frame has been acknowledged it answers no RTS of its own station, which hears nothing of all that.
+/// Two cells. The access point of the first hears of the second cell only what its access point
+/// sends: the CTS that announces a long frame. Until that frame has been acknowledged it answers no
+/// RTS of its own station, which hears nothing of all that.
 // [IEEE80211-10.3.2.9-2]
 #[test]
 fn an_rts_is_not_answered_while_the_nav_is_set() {

@@ -139,7 +139,8 @@ impl SimMac {
         }
     }
 
-    /// As [`Self::turn_away`], of an MPDU that the driver has. One that has arrived is no longer the sender's.
+    /// As [`Self::turn_away`], of an MPDU that the driver has. One that has arrived is no longer
+    /// the sender's.
     pub(super) fn let_go(&mut self, now: Time, session: SessionId, ac: Ac, mpdu: Mpdu, out: &mut AirOutputs) {
         let session = &mut self.sessions[session.index()];
         let link = session.link;

@@ -234,7 +234,8 @@ impl SimMac {
         }
     }
 
-    /// TCP packets that have just reached the other end of `link`, for a remedy there that measures delay by their timestamps.
+    /// TCP packets that have just reached the other end of `link`, for a remedy there that measures
+    /// delay by their timestamps.
     fn report_down(&mut self, now: Time, link: AirLinkId, ac: Ac, pool: &Pool) {
         let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
         let Some(remedy) = self.sessions[back.index()].recipient.as_mut().and_then(|r| r.retry_out_mut()) else {

@@ -60,7 +60,8 @@ impl SimMac {
         !queue.formed.is_empty() || (radio.ahead == 0 && !queue.schedule.is_empty())
     }
 
-    /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
+    /// Moves packets from the queues to the driver, and looks when the discipline wants to be
+    /// called.
     #[inline]
     pub(super) fn refill(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         if !self.radios[radio.index()].is_pulled {

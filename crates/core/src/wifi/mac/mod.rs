@@ -297,8 +297,8 @@ impl SimMac {
         (mac, setup)
     }
 
-    /// Takes a packet that the host at the sending end of `link` hands over. `report`: its release is to be told. Its radio and category, if
-    /// it waits now.
+    /// Takes a packet that the host at the sending end of `link` hands over. `report`: its release
+    /// is to be told. Its radio and category, if it waits now.
     #[expect(clippy::too_many_arguments, reason = "the hottest entry: what is known of a packet, and where it goes")]
     #[inline]
     pub(super) fn take_in(

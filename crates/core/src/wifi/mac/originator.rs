@@ -115,7 +115,8 @@ impl Ppdu {
     pub(in crate::wifi) fn is_bar(&self) -> bool {
         self.mpdus.is_empty() || self.asked.is_some()
     }
-    /// Sent as an A-MPDU and answered by a Block Ack; a single MPDU goes by itself and is answered by an ACK.
+    /// Sent as an A-MPDU and answered by a Block Ack; a single MPDU goes by itself and is answered
+    /// by an ACK.
     pub(in crate::wifi) fn is_ampdu(&self) -> bool {
         self.mpdus.len() > 1
     }

@@ -1,4 +1,5 @@
-//! The transmit path of one radio: from the host's queue through the driver into PPDUs that wait for the air.
+//! The transmit path of one radio: from the host's queue through the driver into PPDUs that wait
+//! for the air.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -161,7 +162,8 @@ impl Radio {
         if aggregates && series.is_sample() && !only_again {
             mpdus.extend(session.fresh.pop_front());
             session.number(&mut mpdus);
-            // ath9k looks at the next frame before it knows that there is no room for one, and keeps it (`ath_tx_form_aggr` in `xmit.c`).
+            // ath9k looks at the next frame before it knows that there is no room for one, and keeps it
+            // (`ath_tx_form_aggr` in `xmit.c`).
             let looks = is_asked_by_frame && room > 1 && session.fresh.is_empty() && session.again.is_empty();
             if looks && pull(session, &mut choose, &mut mpdus) {
                 session.fresh.extend(mpdus.pop());
@@ -208,8 +210,8 @@ impl Radio {
         if let [single] = mpdus[..] {
             psdu_bytes = self.framing.mpdu_bytes(u32::from(single.size));
             if series.first().mode.format() == Format::Vht {
-                // Every VHT PPDU carries an A-MPDU, if only of one MPDU (clause 10.12.7); that is still answered by an ACK.
-                // [IEEE80211-10.12.7-1]
+                // Every VHT PPDU carries an A-MPDU, if only of one MPDU (clause 10.12.7); that is still answered by
+                // an ACK. [IEEE80211-10.12.7-1]
                 psdu_bytes += timing::DELIMITER_BYTES;
             }
         }
@@ -227,7 +229,8 @@ impl Radio {
         })
     }
 
-    /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).
+    /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it
+    /// (clause 10.23.2.9).
     // [IEEE80211-10.12.2-1]
     fn longest(&self, ac: Ac, mode: Mode) -> Span {
         // [IEEE80211-10.13-1]
@@ -300,7 +303,8 @@ mod tests {
 
     const BE: usize = Ac::Be.index();
 
-    /// One session of a radio whose A-MPDUs have up to four frames, and a rate control that tests a rate with the frames it is told.
+    /// One session of a radio whose A-MPDUs have up to four frames, and a rate control that tests a
+    /// rate with the frames it is told.
     struct Rig {
         mac: SimMac,
         id: SessionId,
@@ -448,7 +452,8 @@ mod tests {
         assert_eq!((rig.form(), rig.kept()), ("6*".into(), vec![7]));
     }
 
-    /// Where the driver's queue is filled ahead, the next frame that has not been sent tests the rate.
+    /// Where the driver's queue is filled ahead, the next frame that has not been sent tests the
+    /// rate.
     #[test]
     fn a_driver_that_takes_frames_ahead_tests_with_the_oldest() {
         let mut rig = Rig::new(TransmitConfig::Qdisc(QdiscConfig::default()), 64, &[5]);

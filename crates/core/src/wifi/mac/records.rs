@@ -63,7 +63,8 @@ fn micros(time: Span) -> u16 {
     saturate16(time.as_ns().div_ceil(1000).min(32_767))
 }
 
-/// Those frames of a PPDU with data that have `ended`. `copies`: of each MPDU whether it arrived whole, and if not, whether its header did.
+/// Those frames of a PPDU with data that have `ended`. `copies`: of each MPDU whether it arrived
+/// whole, and if not, whether its header did.
 #[expect(clippy::too_many_arguments, reason = "parts of one channel, and of one of its exchanges")]
 pub(super) fn record_data(
     frames: &mut Vec<FrameRecord>,

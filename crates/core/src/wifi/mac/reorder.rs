@@ -34,9 +34,10 @@ pub enum HandsUp {
     /// All of them at the end of the PPDU: the driver gets them at once.
     #[default]
     AtPpduEnd,
-    /// Each at its own last bit, as ns-3 does. The chips of ath9k write each MPDU to memory by itself, too. Their interrupt follows
-    /// 0.5 ms after the last one, or 2 ms after the first. Before AR9300 it was 0.25 and 0.7 ms. See `rimt_last` and `rimt_first`
-    /// in drivers/net/wireless/ath/ath9k/hw.c, Linux 6.12. That time is left out.
+    /// Each at its own last bit, as ns-3 does. The chips of ath9k write each MPDU to memory by
+    /// itself, too. Their interrupt follows 0.5 ms after the last one, or 2 ms after the first.
+    /// Before AR9300 it was 0.25 and 0.7 ms. See `rimt_last` and `rimt_first` in drivers/net/
+    /// wireless/ath/ath9k/hw.c, Linux 6.12. That time is left out.
     AtLastBit,
 }
 
@@ -45,8 +46,8 @@ pub enum HandsUp {
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "ReorderConfig")]
 pub struct ReorderConfig {
-    /// Time for which an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211: 100 ms.
-    /// Above zero.
+    /// Time for which an MPDU is held before the gaps in front of it count as lost, or "never" (as
+    /// ns-3). mac80211: 100 ms. Above zero.
     #[serde(serialize_with = "write_timeout", deserialize_with = "read_timeout")]
     #[schemars(with = "String")]
     pub timeout: Span,
@@ -160,13 +161,15 @@ struct Held<T> {
     since: Time,
 }
 
-/// Puts the MPDUs of one sender and TID back in order. `T` stands for an MPDU, such as a packet's index in a pool.
+/// Puts the MPDUs of one sender and TID back in order. `T` stands for an MPDU, such as a packet's
+/// index in a pool.
 #[derive(Debug)]
 pub struct ReorderBuffer<T: Copy> {
     /// The number that must go up next (the standard's WinStart_B).
     head: Seq12,
     window: u16,
-    /// `window` rounded up to a power of two; numbers are remembered for `reach` on either side of the head.
+    /// `window` rounded up to a power of two; numbers are remembered for `reach` on either side of
+    /// the head.
     reach: u16,
     numbers: Box<[Number]>,
     held: Box<[Option<Held<T>>]>,
@@ -182,7 +185,8 @@ pub struct ReorderBuffer<T: Copy> {
 }
 
 impl<T: Copy> ReorderBuffer<T> {
-    /// A buffer whose first number is `start` (the starting sequence number of the ADDBA agreement).
+    /// A buffer whose first number is `start` (the starting sequence number of the ADDBA
+    /// agreement).
     pub fn new(config: &ReorderConfig, start: Seq12) -> ReorderBuffer<T> {
         let window = config.window.clamp(1, MAX_WINDOW);
         let reach = window.next_power_of_two();
@@ -350,7 +354,8 @@ impl<T: Copy> ReorderBuffer<T> {
         usize::from(self.held_count)
     }
 
-    /// Corrupt receptions of `sn`, as long as it is in the window or no further behind it than its length.
+    /// Corrupt receptions of `sn`, as long as it is in the window or no further behind it than its
+    /// length.
     pub fn corrupt_receptions(&self, sn: Seq12) -> u32 {
         let known = sn.is_in_window(self.head.back(self.reach), 2 * self.reach);
         if known { self.numbers[index(sn, 2 * self.reach)].corrupt.into() } else { 0 }

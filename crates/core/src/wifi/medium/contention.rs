@@ -5,8 +5,9 @@
 //! transmission that the radio senses turns the remaining time into slots, and its end turns these
 //! into an instant again. So there is one deadline for the whole medium and no event for a slot.
 //!
-//! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
-//! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
+//! A backoff is drawn when a frame comes while the medium is busy, and after every exchange,
+//! whether or not another frame waits. A frame that finds the medium idle and no backoff pending
+//! leaves after AIFS, or at once if that has passed.
 //!
 //! DCF counts a slot when it has been idle to its end; EDCA counts it at its beginning, the end of
 //! AIFS included. So a slot in which another radio transmits counts, too (10.23.2.4; Tinnirello and
@@ -42,11 +43,12 @@ use self::set::{Set, bits};
 
 const NEVER: Time = Time::NEVER;
 
-/// Contention of one access category of one radio, as far as each transmission touches it: four of them fill a cache line.
+/// Contention of one access category of one radio, as far as each transmission touches it: four of
+/// them fill a cache line.
 #[derive(Debug, Clone)]
 struct Access {
-    /// When the frame may leave, or the backoff ends, if the medium stays idle; [`NEVER`] while it is busy, or nothing is
-    /// pending.
+    /// When the frame may leave, or the backoff ends, if the medium stays idle; [`NEVER`] while it
+    /// is busy, or nothing is pending.
     ready_at: Time,
     /// Slots left, as of when the medium was last busy.
     backoff: u32,

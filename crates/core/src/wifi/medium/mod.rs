@@ -58,7 +58,8 @@ pub struct MediumSetup {
     pub hidden: Vec<(RadioId, RadioId)>,
     /// Time from the start of a transmission until others sense it.
     pub sensing: Span,
-    /// Probability that one of two transmissions that meet at a receiver is received as if it were alone, 0 to 1.
+    /// Probability that one of two transmissions that meet at a receiver is received as if it were
+    /// alone, 0 to 1.
     pub capture_effect: f64,
     /// Seed of the run.
     pub seed: u64,

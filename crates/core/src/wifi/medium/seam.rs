@@ -10,8 +10,9 @@ use crate::wifi::trace::{Ac, FrameKind};
 
 /// The functions of radios above the medium: one value for all of its radios.
 ///
-/// `airtcp_core::wifi::Channel` has queues, sessions and rate control; others may hold frames that a real stack has handed over. A
-/// [`Medium`](super::Medium) calls it through a type parameter, so that the compiler makes one piece of both.
+/// `airtcp_core::wifi::Channel` has queues, sessions and rate control; others may hold frames that
+/// a real stack has handed over. A [`Medium`](super::Medium) calls it through a type parameter, so
+/// that the compiler makes one piece of both.
 pub trait Mac {
     /// Fills in the radio's next PPDU in this category; returns false if there is none after all.
     /// The medium asks anew for each try: an exchange that failed may be repeated in another mode,
@@ -42,7 +43,8 @@ pub trait Mac {
         None
     }
 
-    /// A control frame has ended; only where [`MediumSetup::tells_control`](super::MediumSetup::tells_control) asks for it.
+    /// A control frame has ended; only where
+    /// [`MediumSetup::tells_control`](super::MediumSetup::tells_control) asks for it.
     fn control(&mut self, _now: Time, _plan: &Plan, _frame: &Control) {}
 }
 

@@ -35,7 +35,8 @@ struct Table {
     most_tries: u8,
     deaf_to_groups: Vec<RadioId>,
     heard: Vec<Heard>,
-    /// Names of the MPDUs that are left, tries, and whether an answer came: when nothing more is tried.
+    /// Names of the MPDUs that are left, tries, and whether an answer came: when nothing more is
+    /// tried.
     ended: Vec<(Vec<u32>, u8, bool)>,
     controls: Vec<(FrameKind, RadioId, RadioId)>,
     lengths: Vec<Span>,

@@ -7,40 +7,48 @@
 //!
 //! `success = exp(-8 bytes r)`.
 //!
-//! The header of a corrupt MPDU is legible if no event begins in the header's bits: the same formula with the header's
-//! length ([`ErrorModel::header_success`]). Given the MPDU error rate, legibility thus depends on the two lengths alone, and
-//! the bits in error per event (3 to 6.6 at the free distance) do not enter. They would if bit errors were counted instead
-//! and taken for independent: each event would count several times, and the SNR for a given error rate would come out some
-//! tenths of a dB higher. An event spans 9 to 17 information bits at the free distance, so that those beginning before the
-//! header and reaching into it are less than a tenth of those beginning in its 208 bits; they are left out.
+//! The header of a corrupt MPDU is legible if no event begins in the header's bits: the same
+//! formula with the header's length ([`ErrorModel::header_success`]). Given the MPDU error rate,
+//! legibility thus depends on the two lengths alone, and the bits in error per event (3 to 6.6 at
+//! the free distance) do not enter. They would if bit errors were counted instead and taken for
+//! independent: each event would count several times, and the SNR for a given error rate would come
+//! out some tenths of a dB higher. An event spans 9 to 17 information bits at the free distance, so
+//! that those beginning before the header and reaching into it are less than a tenth of those
+//! beginning in its 208 bits; they are left out.
 //!
-//! **OFDM, HT, VHT.** `r` is the union bound over the error events of the K = 7 code (133, 171 octal) as punctured:
-//! `r = sum of a(d) P2(d)`, with `a(d)` paths of weight `d` per information bit (computed from the generators; a test does
-//! so again) and `P2(d)` the probability that one of them beats the right path:
+//! **OFDM, HT, VHT.** `r` is the union bound over the error events of the K = 7 code (133, 171
+//! octal) as punctured: `r = sum of a(d) P2(d)`, with `a(d)` paths of weight `d` per information
+//! bit (computed from the generators; a test does so again) and `P2(d)` the probability that one of
+//! them beats the right path:
 //!
-//! - `soft` decisions (the default; what receivers do): `P2(d) = Q(sqrt(2 d g))`, where `exp(-g)` is the Bhattacharyya
-//!   parameter of one coded bit, averaged over the bits of a Gray-mapped symbol. For BPSK and QPSK this is exact, with
-//!   `g` = SNR and SNR/2; for QAM it is the Gaussian approximation for bit-interleaved coded modulation of Martinez,
-//!   Guillén i Fàbregas and Caire (IEEE Trans. Inf. Theory 52(1), 2006), `g` by numerical integration.
-//! - `hard` decisions: `P2(d)` is the binomial probability that half of the `d` coded bits or more are wrong, from the
-//!   uncoded bit error rate (Proakis, *Digital Communications*, chapter 8). About 2 dB worse.
+//! - `soft` decisions (the default; what receivers do): `P2(d) = Q(sqrt(2 d g))`, where `exp(-g)`
+//!   is the Bhattacharyya parameter of one coded bit, averaged over the bits of a Gray-mapped
+//!   symbol. For BPSK and QPSK this is exact, with `g` = SNR and SNR/2; for QAM it is the Gaussian
+//!   approximation for bit-interleaved coded modulation of Martinez, Guillén i Fàbregas and Caire
+//!   (IEEE Trans. Inf. Theory 52(1), 2006), `g` by numerical integration.
+//! - `hard` decisions: `P2(d)` is the binomial probability that half of the `d` coded bits or more
+//!   are wrong, from the uncoded bit error rate (Proakis, *Digital Communications*, chapter 8).
+//!   About 2 dB worse.
 //!
-//! **DSSS.** `r` is the bit error rate of differential BPSK, `exp(-Es/N0) / 2`, and of Gray-mapped differential QPSK in its
-//! single-integral form (Simon and Alouini, *Digital Communication over Fading Channels*, chapter 8). **CCK.** A wrong
-//! codeword, by the union bound over the code's 16 or 256 codewords, coherently detected (compare Pursley and Royster, IEEE
-//! Trans. Commun. 57(2), 2009), and a wrong phase of the codeword as a whole, which the standard encodes differentially: as
-//! differential QPSK with the codeword's energy.
+//! **DSSS.** `r` is the bit error rate of differential BPSK, `exp(-Es/N0) / 2`, and of Gray-mapped
+//! differential QPSK in its single-integral form (Simon and Alouini, *Digital Communication over
+//! Fading Channels*, chapter 8). **CCK.** A wrong codeword, by the union bound over the code's 16
+//! or 256 codewords, coherently detected (compare Pursley and Royster, IEEE Trans. Commun. 57(2),
+//! 2009), and a wrong phase of the codeword as a whole, which the standard encodes differentially:
+//! as differential QPSK with the codeword's energy.
 //!
-//! **SNR** is that of the received signal, with all its power in 20 MHz, over the noise in 20 MHz, whatever the mode's width;
-//! hence one figure per link. For the OFDM kinds it is taken as that of each subcarrier (the guard band's 0.6 to 0.9 dB are
-//! not credited). A wider channel takes in more noise (3 dB per doubling); `n` streams share the power (`10 log10 n`, the
-//! streams otherwise orthogonal). DSSS gains by despreading 20 MHz to its symbol rate. `implementation_loss_db` is taken off
-//! for everything a real receiver loses (channel estimation, quantisation, phase noise).
+//! **SNR** is that of the received signal, with all its power in 20 MHz, over the noise in 20 MHz,
+//! whatever the mode's width; hence one figure per link. For the OFDM kinds it is taken as that of
+//! each subcarrier (the guard band's 0.6 to 0.9 dB are not credited). A wider channel takes in more
+//! noise (3 dB per doubling); `n` streams share the power (`10 log10 n`, the streams otherwise
+//! orthogonal). DSSS gains by despreading 20 MHz to its symbol rate. `implementation_loss_db` is
+//! taken off for everything a real receiver loses (channel estimation, quantisation, phase noise).
 //!
-//! Valid for AWGN with ideal synchronisation. Union bounds err towards failure, the more the worse the channel: where they
-//! say that 20 % of 100-byte frames are lost, a Viterbi decoder loses 12 to 15 % (simulated in the tests), which is about
-//! 0.1 dB. Against link simulation (figures of 802.11n with BCC in the tests), the SNR for 10 % of 1458-byte
-//! frames lost is within some tenths of a dB for every MCS without any fitting.
+//! Valid for AWGN with ideal synchronisation. Union bounds err towards failure, the more the worse
+//! the channel: where they say that 20 % of 100-byte frames are lost, a Viterbi decoder loses 12 to
+//! 15 % (simulated in the tests), which is about 0.1 dB. Against link simulation (figures of
+//! 802.11n with BCC in the tests), the SNR for 10 % of 1458-byte frames lost is within some tenths
+//! of a dB for every MCS without any fitting.
 
 #[cfg(test)]
 mod tests;
@@ -92,8 +100,9 @@ impl ErrorConfig {
 }
 checked!(ErrorConfig);
 
-/// Paths that leave the right one at a given time and return, by their weight: the lowest weight, then how many there are
-/// of it and of the ones above it, summed over one period of the puncturing pattern; and the information bits per period.
+/// Paths that leave the right one at a given time and return, by their weight: the lowest weight,
+/// then how many there are of it and of the ones above it, summed over one period of the puncturing
+/// pattern; and the information bits per period.
 struct Spectrum {
     free_distance: u32,
     paths: [f64; 8],
@@ -126,7 +135,8 @@ fn bit_exponent(modulation: Modulation, snr: f64) -> f64 {
     }
 }
 
-/// Mean over the `bits` of a Gray-mapped PAM symbol (one dimension of QAM) of the integral of `sqrt(p(y|0) p(y|1))`.
+/// Mean over the `bits` of a Gray-mapped PAM symbol (one dimension of QAM) of the integral of
+/// `sqrt(p(y|0) p(y|1))`.
 fn gray_pam_bhattacharyya(bits: u32, snr: f64) -> f64 {
     let levels = 1u32 << bits;
     // Levels are odd integers; the mean energy of both dimensions is 2 (levels² - 1) / 3.
@@ -155,8 +165,8 @@ fn gray_pam_bhattacharyya(bits: u32, snr: f64) -> f64 {
     (sum * scale).min(1.0)
 }
 
-/// Probability that a coded bit is wrong when decided alone, at symbol SNR `snr`: exact for BPSK and QPSK, nearest
-/// neighbours for Gray-mapped QAM.
+/// Probability that a coded bit is wrong when decided alone, at symbol SNR `snr`: exact for BPSK
+/// and QPSK, nearest neighbours for Gray-mapped QAM.
 fn uncoded_ber(modulation: Modulation, snr: f64) -> f64 {
     match modulation {
         Modulation::Bpsk => q((2.0 * snr).sqrt()),
@@ -168,7 +178,8 @@ fn uncoded_ber(modulation: Modulation, snr: f64) -> f64 {
     }
 }
 
-/// Probability that `d` bits, each wrong with probability `p`, decide for the wrong path; ties are broken at random.
+/// Probability that `d` bits, each wrong with probability `p`, decide for the wrong path; ties are
+/// broken at random.
 fn hard_pairwise(d: u32, p: f64) -> f64 {
     let mut binomial = 1.0;
     let mut sum = 0.0;
@@ -186,8 +197,8 @@ fn hard_pairwise(d: u32, p: f64) -> f64 {
 
 /// Bit error rate of Gray-mapped differential QPSK at `snr` per bit.
 fn dqpsk_ber(snr: f64) -> f64 {
-    // Marcum's Q and I0 of the textbook form, both as one integral over a period; the trapezoid rule is exact for it to
-    // machine precision.
+    // Marcum's Q and I0 of the textbook form, both as one integral over a period; the trapezoid rule is
+    // exact for it to machine precision.
     const POINTS: u32 = 128;
     let ratio = std::f64::consts::SQRT_2 - 1.0;
     let (a2, b2) = (2.0 * snr * (1.0 - 0.5f64.sqrt()), 2.0 * snr * (1.0 + 0.5f64.sqrt()));
@@ -201,12 +212,14 @@ fn dqpsk_ber(snr: f64) -> f64 {
     sum / f64::from(POINTS)
 }
 
-/// Distances of CCK: how many codewords, of those that differ in more than the common phase, have the correlation
-/// `(i - 8) / 8` (its real part) with a given one, by `i`.
-/// Differences of codewords form a group, so that this holds for every codeword. IEEE 802.11-2020 clause 16.
+/// Distances of CCK: how many codewords, of those that differ in more than the common phase, have
+/// the correlation `(i - 8) / 8` (its real part) with a given one, by `i`.
+/// Differences of codewords form a group, so that this holds for every codeword. IEEE 802.11-2020
+/// clause 16.
 fn cck_correlations(modulation: Modulation) -> [u32; 17] {
     let mut counts = [0; 17];
-    // Phases in quarter turns. At 5.5 Mbit/s the second is 0 or 2 from its start, the third fixed, the fourth 0 or 2.
+    // Phases in quarter turns. At 5.5 Mbit/s the second is 0 or 2 from its start, the third fixed, the
+    // fourth 0 or 2.
     let (second, third, fourth): (&[usize], &[usize], &[usize]) = match modulation {
         Modulation::Cck5 => (&[0, 2], &[0], &[0, 2]),
         _ => (&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 3]),
@@ -242,7 +255,8 @@ fn dsss_event_rate(modulation: Modulation, snr: f64) -> f64 {
     }
 }
 
-/// Events begun per information bit of the convolutional code, given the probability that a path of weight `d` wins.
+/// Events begun per information bit of the convolutional code, given the probability that a path of
+/// weight `d` wins.
 fn coded_event_rate(code_rate: CodeRate, pairwise: impl Fn(u32) -> f64) -> f64 {
     let Spectrum { free_distance, paths, period } = spectrum(code_rate);
     let weights = (free_distance..).zip(paths);
@@ -403,16 +417,17 @@ impl ErrorModel {
         survival(self.event_rate(mode, snr_db), bytes)
     }
 
-    /// Probability that the first `header_bytes` of an MPDU arrive intact. Never below [`ErrorModel::mpdu_success`] of the
-    /// whole MPDU, which implies it.
+    /// Probability that the first `header_bytes` of an MPDU arrive intact. Never below
+    /// [`ErrorModel::mpdu_success`] of the whole MPDU, which implies it.
     #[inline]
     pub fn header_success(&self, mode: Mode, snr_db: f32, header_bytes: u32) -> f64 {
         survival(self.event_rate(mode, snr_db), header_bytes)
     }
 
-    /// Probability that the PPDU's own headers are understood: the PHY header (48 bits at 1 Mbit/s), L-SIG (24 bits, BPSK
-    /// 1/2) and for HT and VHT another 48 bits of it. They go out over one stream and are repeated in every 20 MHz, so that
-    /// streams and width cost them nothing.
+    /// Probability that the PPDU's own headers are understood: the PHY header (48 bits at 1
+    /// Mbit/s), L-SIG (24 bits, BPSK 1/2) and for HT and VHT another 48 bits of it. They go out
+    /// over one stream and are repeated in every 20 MHz, so that streams and width cost them
+    /// nothing.
     #[inline]
     pub fn preamble_success(&self, mode: Mode, snr_db: f32) -> f64 {
         let (curve, bits) = match mode.format() {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::units::{Span, Time};
 
-/// Times between looks at a walker that has a decision to take: a centimetre at walking speed (1.4 m/s).
+/// Times between looks at a walker that has a decision to take: a centimetre at walking speed (1.4
+/// m/s).
 pub const LOOK: Span = Span::from_ms(10);
 
 /// A walk. See the module.

@@ -1,7 +1,8 @@
 //! The table of modes: every way the payload of a PPDU can be sent.
 //!
-//! A mode is a format (DSSS and CCK, OFDM, HT, VHT) with a modulation, a code rate, a number of spatial streams, a channel
-//! width and a guard interval. The bits per symbol follow from these; so do the rates, which the table never lists:
+//! A mode is a format (DSSS and CCK, OFDM, HT, VHT) with a modulation, a code rate, a number of
+//! spatial streams, a channel width and a guard interval. The bits per symbol follow from these; so
+//! do the rates, which the table never lists:
 //!
 //! | format | clause of IEEE 802.11-2020 | modes | data subcarriers |
 //! |---|---|---|---|
@@ -10,8 +11,9 @@
 //! | HT | 19 | MCS 0 to 31, 20 and 40 MHz | 52, 108 |
 //! | VHT | 21 | MCS 0 to 9, 1 to 4 streams, 20 to 160 MHz | 52, 108, 234, 468 |
 //!
-//! Equal modulation on all streams and binary convolutional coding are assumed throughout; HT MCS 32 to 76, LDPC and STBC
-//! are left out. VHT leaves out the combinations that clause 21.5 does not define.
+//! Equal modulation on all streams and binary convolutional coding are assumed throughout; HT MCS
+//! 32 to 76, LDPC and STBC are left out. VHT leaves out the combinations that clause 21.5 does not
+//! define.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -190,8 +192,9 @@ const OFDM: [(Modulation, CodeRate); 8] = [
     (Modulation::Qam64, CodeRate::ThreeQuarters),
 ];
 
-/// Modulation, code rate and non-HT reference rate (index into [`OFDM`]) of HT MCS modulo 8 and of VHT MCS (clauses 19.5
-/// and 21.5; 10.6.11 for the reference, which is 54 Mbit/s for whatever exceeds 64-QAM 3/4).
+/// Modulation, code rate and non-HT reference rate (index into [`OFDM`]) of HT MCS modulo 8 and of
+/// VHT MCS (clauses 19.5 and 21.5; 10.6.11 for the reference, which is 54 Mbit/s for whatever
+/// exceeds 64-QAM 3/4).
 const MCS: [(Modulation, CodeRate, u8); 10] = [
     (Modulation::Bpsk, CodeRate::Half, 0),
     (Modulation::Qpsk, CodeRate::Half, 2),
@@ -316,7 +319,8 @@ impl Mode {
             None
         }
     }
-    /// VHT MCS 0 to 9 with 1 to 4 streams; `None` also for the combinations that the standard does not define.
+    /// VHT MCS 0 to 9 with 1 to 4 streams; `None` also for the combinations that the standard does
+    /// not define.
     pub fn vht(mcs: u8, streams: u8, width: Width, short_gi: bool) -> Option<Mode> {
         if mcs >= 10 || !(1..=4).contains(&streams) {
             return None;
@@ -348,12 +352,14 @@ impl Mode {
     pub fn format(self) -> Format {
         self.row().format
     }
-    /// Information bits per symbol over all streams: N_DBPS. For DSSS a symbol is 11 chips, for CCK 8.
+    /// Information bits per symbol over all streams: N_DBPS. For DSSS a symbol is 11 chips, for CCK
+    /// 8.
     #[inline]
     pub fn bits_per_symbol(self) -> u32 {
         u32::from(self.row().bits_per_symbol)
     }
-    /// Duration of an OFDM symbol with its guard interval, 4000 or 3600 ns. For DSSS and CCK it does not apply: zero.
+    /// Duration of an OFDM symbol with its guard interval, 4000 or 3600 ns. For DSSS and CCK it
+    /// does not apply: zero.
     #[inline]
     pub fn symbol(self) -> Span {
         Span::from_ns(match (self.format(), self.row().short_gi) {
@@ -407,7 +413,8 @@ impl Mode {
     pub fn is_dsss(self) -> bool {
         self.format() == Format::Dsss
     }
-    /// The mode whose rate stands for this one where a non-HT rate is asked for (clause 10.6.11); itself unless HT or VHT.
+    /// The mode whose rate stands for this one where a non-HT rate is asked for (clause 10.6.11);
+    /// itself unless HT or VHT.
     #[inline]
     // [IEEE80211-10.6.11-1]
     pub fn reference(self) -> Mode {
@@ -421,7 +428,8 @@ impl Mode {
             Format::Vht => 1_048_575,
         }
     }
-    /// Its name, as people write it: `11 Mbit/s`, `MCS 7 20 MHz`, `MCS 15 40 MHz SGI`, for VHT with its streams `MCS 9 2SS 80 MHz`.
+    /// Its name, as people write it: `11 Mbit/s`, `MCS 7 20 MHz`, `MCS 15 40 MHz SGI`, for VHT with
+    /// its streams `MCS 9 2SS 80 MHz`.
     pub fn name(self) -> &'static str {
         // Each sample of a link has one.
         static NAMES: [OnceLock<String>; Mode::COUNT] = [const { OnceLock::new() }; Mode::COUNT];
@@ -492,7 +500,8 @@ mod tests {
         }
     }
 
-    /// The rule by which clause 21.5 leaves out combinations: every encoder fills whole punctured blocks in each symbol.
+    /// The rule by which clause 21.5 leaves out combinations: every encoder fills whole punctured
+    /// blocks in each symbol.
     #[test]
     fn every_encoder_fills_whole_blocks() {
         for mode in Mode::all().filter(|m| !m.is_dsss()) {
@@ -516,7 +525,8 @@ mod tests {
     #[test]
     fn the_table_is_what_its_constructors_say() {
         assert!(size_of::<Mode>() <= 4);
-        // 4 DSSS and CCK, 8 OFDM, 32 HT at two widths and guard intervals, 160 VHT at two guard intervals but for five.
+        // 4 DSSS and CCK, 8 OFDM, 32 HT at two widths and guard intervals, 160 VHT at two guard intervals
+        // but for five.
         assert_eq!(Mode::all().count(), 4 + 8 + 128 + 320 - 10);
         for mode in Mode::all() {
             let again = match mode.format() {

@@ -69,7 +69,8 @@ pub const PPDU_MAX: Span = Span::from_us(5_484);
 pub const fn mpdu_bytes(ip_bytes: u32, qos: bool) -> u32 {
     Framing::dot11(qos).mpdu_bytes(ip_bytes)
 }
-/// A-MPDU subframe: delimiter, MPDU, padding to a multiple of 4. The last subframe of an HT A-MPDU goes without padding.
+/// A-MPDU subframe: delimiter, MPDU, padding to a multiple of 4. The last subframe of an HT A-MPDU
+/// goes without padding.
 pub const fn subframe_bytes(mpdu_bytes: u32) -> u32 {
     DELIMITER_BYTES + mpdu_bytes.next_multiple_of(4)
 }
@@ -169,7 +170,8 @@ pub struct PhyConfig {
     pub standard: Standard,
     /// "2.4GHz" or "5GHz". Left out: 2.4 GHz for b and g, 5 GHz for a, n and ac. Only n may choose.
     pub band: Option<Band>,
-    /// Channel width in MHz: 20; with n also 40; with ac also 40, 80 and 160. Narrower modes stay available.
+    /// Channel width in MHz: 20; with n also 40; with ac also 40, 80 and 160. Narrower modes stay
+    /// available.
     pub width_mhz: u16,
     /// Guard interval of 400 ns beside that of 800 ns (n and ac).
     pub short_guard_interval: bool,
@@ -178,8 +180,8 @@ pub struct PhyConfig {
     pub streams: u8,
     /// Short DSSS preamble for 2, 5.5 and 11 Mbit/s (2.4 GHz). 1 Mbit/s always has the long one.
     pub short_preamble: bool,
-    /// Slot of 9 us in g and in n at 2.4 GHz. An access point turns it off (20 us) when an 802.11b station has joined. b always has 20
-    /// us, 5 GHz 9 us.
+    /// Slot of 9 us in g and in n at 2.4 GHz. An access point turns it off (20 us) when an 802.11b
+    /// station has joined. b always has 20 us, 5 GHz 9 us.
     pub short_slot: bool,
     /// Keep 802.11b stations out: the basic rates are OFDM's only (g, and n at 2.4 GHz).
     pub g_only: bool,
@@ -187,8 +189,9 @@ pub struct PhyConfig {
     pub protection: Protection,
     /// Rate of protection frames, of DSSS or CCK. Left out: the highest basic rate of that kind.
     pub protection_rate: Option<DataRate>,
-    /// Basic rate set: the rates that every station of the cell can receive, which responses use. Default: the mandatory
-    /// rates. These are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at 2.4 GHz).
+    /// Basic rate set: the rates that every station of the cell can receive, which responses use.
+    /// Default: the mandatory rates. These are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5
+    /// GHz, `g_only`), or both (g, and n at 2.4 GHz).
     pub basic_rates: Option<Vec<DataRate>>,
     /// Medium access of `standard` = "wavelan"; left out: as published.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -356,9 +359,10 @@ impl PhyConfig {
         modes
     }
 
-    /// All that rate control may pick, sorted by streams, then rate (then width and guard interval): for b, a and g their
-    /// rates; for n and ac the HT or VHT modes up to the configured streams and width with either guard interval, as far
-    /// as allowed. HT stations falling back to non-HT rates are left out.
+    /// All that rate control may pick, sorted by streams, then rate (then width and guard
+    /// interval): for b, a and g their rates; for n and ac the HT or VHT modes up to the
+    /// configured streams and width with either guard interval, as far as allowed. HT stations
+    /// falling back to non-HT rates are left out.
     pub fn modes(&self) -> Vec<Mode> {
         let mut modes: Vec<Mode> = match self.standard {
             Standard::B | Standard::A | Standard::G | Standard::Wavelan => self.legacy_modes(),
@@ -390,8 +394,9 @@ impl PhyConfig {
         }
     }
 
-    /// All that rate control may pick towards a radio with the PHY `peer`, sorted as [`Self::modes`] are: of the modes of the
-    /// earlier standard of the two those that both support. Empty if they share none.
+    /// All that rate control may pick towards a radio with the PHY `peer`, sorted as
+    /// [`Self::modes`] are: of the modes of the earlier standard of the two those that both
+    /// support. Empty if they share none.
     pub fn modes_with(&self, peer: &PhyConfig) -> Vec<Mode> {
         if (self.standard == Standard::Wavelan) != (peer.standard == Standard::Wavelan) {
             return Vec::new();
@@ -412,8 +417,8 @@ impl PhyConfig {
         if rank(peer) < rank(self) { peer } else { self }
     }
 
-    /// The HT or VHT mode of that MCS at the configured width and guard interval; for ac with the configured streams, for
-    /// n the MCS says them. `None`: the PHY has no such mode.
+    /// The HT or VHT mode of that MCS at the configured width and guard interval; for ac with the
+    /// configured streams, for n the MCS says them. `None`: the PHY has no such mode.
     pub fn mode_of_mcs(&self, mcs: u8) -> Option<Mode> {
         match self.standard {
             Standard::N => {
@@ -491,7 +496,8 @@ impl Timing {
         let basic = config.basic_modes();
         let is_b = config.standard == Standard::B;
         let low_band = config.band() == Band::Ghz2;
-        // Highest basic rate of the same kind (DSSS or OFDM) not above the one answered; else the highest mandatory one.
+        // Highest basic rate of the same kind (DSSS or OFDM) not above the one answered; else the highest
+        // mandatory one.
         let respond = |to: Mode| {
             let fits = |m: &Mode| m.is_dsss() == to.is_dsss() && m.rate() <= to.rate();
             let mut mandatory = Mode::DSSS.into_iter().chain(Mode::OFDM).filter(|&m| is_mandatory(m));
@@ -578,8 +584,8 @@ impl Timing {
         preamble + Span::from_ns((symbols * mode.symbol().as_ns()).next_multiple_of(4_000)) + self.signal_extension
     }
 
-    /// The largest PSDU whose [`Timing::ppdu`] does not exceed `time`; 0 if there is none. Bounds of the format
-    /// ([`Mode::max_psdu_bytes`], [`PPDU_MAX`]) are the caller's.
+    /// The largest PSDU whose [`Timing::ppdu`] does not exceed `time`; 0 if there is none. Bounds
+    /// of the format ([`Mode::max_psdu_bytes`], [`PPDU_MAX`]) are the caller's.
     #[inline]
     pub fn psdu_bytes_within(&self, mode: Mode, time: Span) -> u32 {
         let bytes = if mode.is_dsss() {
@@ -654,8 +660,8 @@ impl Timing {
     pub fn protection(&self, data: Mode) -> Protection {
         if data.is_dsss() { Protection::None } else { self.protection }
     }
-    /// From the start of the protection exchange to the start of the frame in `data`: CTS and SIFS, or RTS, SIFS, CTS and
-    /// SIFS; 0 without protection.
+    /// From the start of the protection exchange to the start of the frame in `data`: CTS and SIFS,
+    /// or RTS, SIFS, CTS and SIFS; 0 without protection.
     #[inline]
     pub fn protection_time(&self, data: Mode) -> Span {
         match self.protection(data) {

@@ -25,8 +25,8 @@
 //! | a frame that follows one of the radio's own, found busy again | 0 to 31 slots, as any that finds the medium busy first | INFERENCE: twice 0 to 15 |
 //! | dropped at the 15th time that it finds the medium busy | | INFERENCE: whether the first counts is not said |
 //!
-//! Kunz: T. Kunz, Wireless LANs, lecture SCE 536/581, Carleton University, "WaveLAN MAC Protocol" (WaveLAN version 1). The
-//! Linux driver: `wavelan_cs`, `wv_82593_config`.
+//! Kunz: T. Kunz, Wireless LANs, lecture SCE 536/581, Carleton University, "WaveLAN MAC Protocol"
+//! (WaveLAN version 1). The Linux driver: `wavelan_cs`, `wv_82593_config`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,11 +44,12 @@ pub const ETHERNET_MIN_BYTES: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// It continues. At its end the radio senses the medium. If the medium is busy, that was an attempt. A new backoff
-    /// from a doubled range begins after the end of the transmission and the interframe space.
+    /// It continues. At its end the radio senses the medium. If the medium is busy, that was an
+    /// attempt. A new backoff from a doubled range begins after the end of the transmission and
+    /// the interframe space.
     Resense,
-    /// It stops, and continues after the interframe space, as in 802.11. The medium is then never found busy, so ranges
-    /// do not grow and no frame is dropped.
+    /// It stops, and continues after the interframe space, as in 802.11. The medium is then never
+    /// found busy, so ranges do not grow and no frame is dropped.
     Freeze,
 }
 
@@ -59,11 +60,12 @@ pub enum Backoff {
 pub struct WavelanConfig {
     /// Backoff slot. 23 us (Kunz).
     pub slot: Span,
-    /// Time from the end of a transmission until the next one, or a backoff, may begin. 60 us (Kunz).
+    /// Time from the end of a transmission until the next one, or a backoff, may begin. 60 us
+    /// (Kunz).
     pub interframe_space: Span,
-    /// Duration of training and network number ahead of the Ethernet frame. Not published. 96 us: the duration of 802.11b's short
-    /// preamble with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE 802.11-2020 16.2.2.3). An assumption
-    /// (INFERENCE): vary it.
+    /// Duration of training and network number ahead of the Ethernet frame. Not published. 96 us:
+    /// the duration of 802.11b's short preamble with the same modulation, DQPSK over an 11-chip
+    /// code at 1 Mbaud (IEEE 802.11-2020 16.2.2.3). An assumption (INFERENCE): vary it.
     pub preamble: Span,
     /// Largest backoff, in slots, of a frame that finds the medium busy. 31 (Kunz; driver).
     #[schemars(range(max = 32767))]

@@ -1,4 +1,5 @@
-//! Controller and rings against a client that speaks both protocols as a kernel does, and against clients that lie.
+//! Controller and rings against a client that speaks both protocols as a kernel does, and against
+//! clients that lie.
 
 mod hostile;
 
@@ -326,8 +327,8 @@ fn guest(name: &str, place: usize) -> (Guest, UnixStream, PathBuf) {
     (Guest::new(name, place, 1500, ours, listener), theirs, path)
 }
 
-/// Two clients: the first sends `packets`, one a millisecond, and the second sends each back. Returns what the tap saw, and when
-/// buffers came back to the first.
+/// Two clients: the first sends `packets`, one a millisecond, and the second sends each back.
+/// Returns what the tap saw, and when buffers came back to the first.
 fn echo(name: &str, packets: u8, holds: Option<Span>) -> (Seen, Vec<(u64, u16)>) {
     let (left, left_time, left_path) = guest(name, 0);
     let (right, right_time, right_path) = guest(name, 1);
@@ -496,8 +497,8 @@ fn rings_outside_of_memory_are_refused() {
     assert!(queue.set_addresses(&memory, 0x1000, 0x1400, 0x1ff0).is_err());
 }
 
-/// While packets come and go guests look at their connections at each interval, once after the last, and at the end. Otherwise nothing would
-/// ever be over.
+/// While packets come and go guests look at their connections at each interval, once after the
+/// last, and at the end. Otherwise nothing would ever be over.
 #[test]
 fn guests_are_woken_while_there_is_traffic() {
     let (left, left_time, left_path) = guest("woken", 0);
@@ -572,7 +573,8 @@ fn a_guest_that_says_nothing_has_failed() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A network in which all wait goes on for as long as somebody may type, and guests are woken at the time that the pacer says.
+/// A network in which all wait goes on for as long as somebody may type, and guests are woken at
+/// the time that the pacer says.
 #[test]
 fn a_pacer_keeps_a_network_of_waiting_guests_and_wakes_them() {
     let (one, time, path) = guest("paced", 0);

@@ -143,7 +143,8 @@ proptest! {
     }
 }
 
-/// A ring whose size grows afterwards would lie outside of the memory in which its addresses were found.
+/// A ring whose size grows afterwards would lie outside of the memory in which its addresses were
+/// found.
 #[test]
 fn a_ring_of_another_size_has_no_addresses() {
     let (mut device, _memory) = device(false, u64::MAX - BYTES);

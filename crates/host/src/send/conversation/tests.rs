@@ -1,4 +1,5 @@
-//! The connection against a receiver of the core, whose packets are written and read as bytes; and against nonsense.
+//! The connection against a receiver of the core, whose packets are written and read as bytes; and
+//! against nonsense.
 
 use airtcp_core::tcp::Receiver;
 use airtcp_core::units::Span;
@@ -27,7 +28,8 @@ struct Without {
     scale: bool,
 }
 
-/// A receiver of the core with numbers and addresses of its own. It puts the bytes together that came.
+/// A receiver of the core with numbers and addresses of its own. It puts the bytes together that
+/// came.
 struct Far {
     receiver: Receiver,
     config: Arc<TcpConfig>,
@@ -117,8 +119,9 @@ impl Far {
     }
 }
 
-/// Runs both, losing the packets of `lost` (a bit for each that leaves either end, over and over), 10 ms one way. After two losses two
-/// packets in a row come through, so that no packet is repeated as often as would end the connection (RFC 9293 section 3.8.3).
+/// Runs both, losing the packets of `lost` (a bit for each that leaves either end, over and over),
+/// 10 ms one way. After two losses two packets in a row come through, so that no packet is repeated
+/// as often as would end the connection (RFC 9293 section 3.8.3).
 fn transfer(bytes: usize, mss: u16, without: Without, random: u64, lost: u64) -> (Conversation<Vec<u8>>, Far) {
     let config = crate::send::config("linux-6", &[]).unwrap();
     let mut near = Conversation::new(config, data(bytes), bytes as u64, [NEAR, FAR], random);
@@ -227,7 +230,8 @@ fn a_reset_counts_only_at_the_very_next_number() {
     assert_eq!(near.end(), Some(&End::Reset));
 }
 
-/// An answer of the peer is acknowledged once it is whole, whatever the order, and its FIN after that.
+/// An answer of the peer is acknowledged once it is whole, whatever the order, and its FIN after
+/// that.
 #[test]
 fn data_of_the_peer_are_acknowledged_in_order_and_dropped() {
     let (mut near, mut far, now) = opened();

@@ -1,4 +1,5 @@
-//! Flows: members are paired up, options of both ends laid over their hosts' profiles and agreed on.
+//! Flows: members are paired up, options of both ends laid over their hosts' profiles and agreed
+//! on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
 /// Packets per second of all entries with traffic that does not wait for the network: 800 Gbit/s of
 /// 1000 bytes.
 const MAX_PACKETS_PER_SECOND: u64 = 100_000_000;
-/// Packets of all entries that get a row each: a GiB of results, and as much again where all of them are dropped.
+/// Packets of all entries that get a row each: a GiB of results, and as much again where all of
+/// them are dropped.
 const MAX_REMEMBERED: u64 = 10_000_000;
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
@@ -127,8 +129,9 @@ impl<'a> Expander<'a> {
         specs
     }
 
-    /// Bounds on what flows make of their own accord: they tell before the run what would end it without memory. `before`: of the
-    /// entries before this one, and with it afterwards. The entry that goes beyond is named.
+    /// Bounds on what flows make of their own accord: they tell before the run what would end it
+    /// without memory. `before`: of the entries before this one, and with it afterwards. The
+    /// entry that goes beyond is named.
     fn own_packets(&mut self, path: &Path, flow: &Flow, traffic: &Traffic, count: u32, before: &mut OwnPackets) {
         if !self.has_duration() {
             // Reported.
@@ -220,8 +223,8 @@ impl<'a> Expander<'a> {
         (self.errors.len() == before).then_some(traffic)
     }
 
-    /// Sender and receiver of a TCP flow, as they are once they have agreed. The state machines take their options as
-    /// given, so what real ends settle in the handshake is settled here.
+    /// Sender and receiver of a TCP flow, as they are once they have agreed. The state machines
+    /// take their options as given, so what real ends settle in the handshake is settled here.
     fn configs(&mut self, path: &Path, flow: &Flow, (from, to): (Members, Members)) -> Option<(TcpConfig, TcpConfig)> {
         let mut sender = self.config(path, "tcp", flow.tcp.clone(), from)?;
         let shared = TcpOptions {
@@ -292,7 +295,8 @@ impl<'a> Expander<'a> {
         self.groups[ends.group].profile.unwrap_or(defaults::PROFILE)
     }
 
-    /// Where an option that a flow ends up with was written: in the flow, or in a profile of the file's.
+    /// Where an option that a flow ends up with was written: in the flow, or in a profile of the
+    /// file's.
     fn option_place(&self, path: &Path, end: &str, option: &str, ends: Members) -> Path {
         let mut places = vec![path.key(end).key(option)];
         if end == "receiver" && matches!(option, "packet_bytes" | "timestamps") {

@@ -174,8 +174,8 @@ impl Expander<'_> {
         Some(Reorder { probability: reorder.probability, min, max })
     }
 
-    /// `queue` with the limit that `buffer` gives it. Goes through the queue's own serialised form, because which disciplines
-    /// have which limit is their affair.
+    /// `queue` with the limit that `buffer` gives it. Goes through the queue's own serialised form,
+    /// because which disciplines have which limit is their affair.
     fn limited(
         &mut self,
         queue: QueueConfig,

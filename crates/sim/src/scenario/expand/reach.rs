@@ -7,7 +7,8 @@ use airtcp_core::convert::count;
 
 /// Which host can reach which, over routers only: hosts do not forward.
 pub(super) struct Reach {
-    /// Component of each router under lines of both directions; of a host its own index, which is no router's.
+    /// Component of each router under lines of both directions; of a host its own index, which is
+    /// no router's.
     component: Vec<u32>,
     /// Lines from host to host.
     direct: BTreeSet<(NodeId, NodeId)>,

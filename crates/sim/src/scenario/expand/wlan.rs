@@ -1,6 +1,7 @@
 //! WLANs: radios, pairs of them, channels, and the two lines of each station.
 //!
-//! A channel's radios are in the order of the file: of each WLAN on it the access point, then its stations.
+//! A channel's radios are in the order of the file: of each WLAN on it the access point, then its
+//! stations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,12 +23,14 @@ use crate::spec::{AirSpec, ChannelId, ChannelSpec, LineSpec, LinkId, LinkSpec, N
 
 /// Radios of a channel have 16-bit numbers.
 const MAX_RADIOS: usize = u16::MAX as usize;
-/// Pairs that do not hear each other: each takes 4 bytes, and there may be as many as radios squared.
+/// Pairs that do not hear each other: each takes 4 bytes, and there may be as many as radios
+/// squared.
 const MAX_HIDDEN: usize = 50_000_000;
 const SENSING: Span = Span::from_us(4);
 /// Longer than any slot makes carrier sense pointless.
 const MAX_SENSING: Span = Span::from_us(20);
-/// WaveLAN: the slot that its drivers set (32 bit times at 2 Mbit/s), which covers it as any slot does.
+/// WaveLAN: the slot that its drivers set (32 bit times at 2 Mbit/s), which covers it as any slot
+/// does.
 const WAVELAN_SENSING: Span = Span::from_us(16);
 /// The value of WaveLAN is not published, so users may vary it beyond the slot.
 const MAX_WAVELAN_SENSING: Span = Span::from_ms(1);
@@ -473,7 +476,8 @@ impl Expander<'_> {
         exact.or_else(|| places().next()).unwrap_or_else(|| entry.clone())
     }
 
-    /// The fastest rate that station and access point have in common; reports what keeps them apart.
+    /// The fastest rate that station and access point have in common; reports what keeps them
+    /// apart.
     fn common_rate(&mut self, at: &Path, station: &RadioConfig, ap: &RadioConfig) -> Option<DataRate> {
         let earlier = station.phy.earlier_of(&ap.phy);
         let rate = station.phy.modes_with(&ap.phy).into_iter().map(|m| m.rate()).max();
@@ -625,7 +629,8 @@ impl Expander<'_> {
         Some(found).filter(|f| !f.is_empty())
     }
 
-    /// Adds the pairs that are too far from each other, where a WLAN says at which power a radio is heard.
+    /// Adds the pairs that are too far from each other, where a WLAN says at which power a radio is
+    /// heard.
     fn out_of_range(&mut self, channel: &mut Channel) {
         let file = self.file;
         let threshold = |p: &Placed| file.wlans[p.wlan].carrier_sense_dbm;

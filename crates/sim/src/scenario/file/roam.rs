@@ -6,8 +6,9 @@ use airtcp_core::wifi::{ApQueue, StationQueue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The path of a host: straight lines at one speed. It stands at the first point before `start` and at the last after its
-/// arrival. A `signal` of kind `path_loss` follows its distance from the access point. The other kinds ignore its position.
+/// The path of a host: straight lines at one speed. It stands at the first point before `start` and
+/// at the last after its arrival. A `signal` of kind `path_loss` follows its distance from the
+/// access point. The other kinds ignore its position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Walk {
@@ -29,21 +30,25 @@ pub struct Walk {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Roaming {
-    /// Host or group, or one member as `sta[0]`. Each must be listed in the `stations` of two WLANs or more.
+    /// Host or group, or one member as `sta[0]`. Each must be listed in the `stations` of two WLANs
+    /// or more.
     pub node: String,
-    /// Rule by which it changes to another access point: a table with `kind`. Default: as soon as another is nearer.
+    /// Rule by which it changes to another access point: a table with `kind`. Default: as soon as
+    /// another is nearer.
     #[serde(default)]
     pub rule: RoamingRule,
-    /// Name of the WLAN with which it is associated at the start. Default: the one that the rule prefers.
+    /// Name of the WLAN with which it is associated at the start. Default: the one that the rule
+    /// prefers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
-    /// Time without an association, from leaving one access point until it can send through the next. Default: 50 ms, the aim of
-    /// IEEE 802.11r. A station that must search for the next access point takes several hundred (Mishra, Shin and Arbaugh,
-    /// SIGCOMM CCR 33(2), 2003).
+    /// Time without an association, from leaving one access point until it can send through the
+    /// next. Default: 50 ms, the aim of IEEE 802.11r. A station that must search for the next
+    /// access point takes several hundred (Mishra, Shin and Arbaugh, SIGCOMM CCR 33(2), 2003).
     #[serde(default = "gap")]
     pub gap: Span,
-    /// Fate of packets in its own queue when it leaves, and of packets that its applications send in the gap. Default: `"drop"`
-    /// for hosts with a profile of Linux or Android, whose queue is reset with the carrier; else `"keep"`.
+    /// Fate of packets in its own queue when it leaves, and of packets that its applications send
+    /// in the gap. Default: `"drop"` for hosts with a profile of Linux or Android, whose queue
+    /// is reset with the carrier; else `"keep"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub station_queue: Option<StationQueue>,
     /// Fate of packets for it at the access point that it has left.
@@ -80,7 +85,8 @@ impl Default for RoamingRule {
     }
 }
 
-/// It changes to the nearest access point. This needs a walk, or a `signal` that knows the distance.
+/// It changes to the nearest access point. This needs a walk, or a `signal` that knows the
+/// distance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NearestRule {
@@ -89,7 +95,8 @@ pub struct NearestRule {
     pub hysteresis_m: f64,
 }
 
-/// It changes by received power, shadowing included. This needs a `signal` of kind `path_loss`, `snr` or `trace`.
+/// It changes by received power, shadowing included. This needs a `signal` of kind `path_loss`,
+/// `snr` or `trace`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RssiRule {
@@ -98,11 +105,12 @@ pub struct RssiRule {
     /// Number of measurements in the mean, and the least number between two associations.
     #[schemars(range(min = 1, max = 10_000))]
     pub samples: u16,
-    /// It looks for another access point when the mean of its own is below this, dBm. Default: -65, NetworkManager's where several
-    /// access points serve a network.
+    /// It looks for another access point when the mean of its own is below this, dBm. Default: -65,
+    /// NetworkManager's where several access points serve a network.
     #[schemars(range(min = -150, max = 50))]
     pub below_dbm: f64,
-    /// The mean of the other must be better by at least this, dB. Default: 5, wpa_supplicant's at a good signal.
+    /// The mean of the other must be better by at least this, dB. Default: 5, wpa_supplicant's at a
+    /// good signal.
     #[schemars(range(min = 0, max = 100))]
     pub hysteresis_db: f64,
 }

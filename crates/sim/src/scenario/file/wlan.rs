@@ -13,32 +13,36 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-/// A wireless LAN: an access point and its stations. Each station has a line to the access point and one back, named by
-/// their ends (`sta[0]->ap`, `ap->sta[0]`).
+/// A wireless LAN: an access point and its stations. Each station has a line to the access point
+/// and one back, named by their ends (`sta[0]->ap`, `ap->sta[0]`).
 ///
-/// Layers of radio options are combined key by key. A station's entry wins over `station_radio`, that over `phy`,
-/// that over the `wifi` table of the host's profile, and that over the defaults. A table of another `name`, `kind` or
-/// `standard` replaces the one below it as a whole, and so does a `rate_control` with parameters.
+/// Layers of radio options are combined key by key. A station's entry wins over `station_radio`,
+/// that over `phy`, that over the `wifi` table of the host's profile, and that over the defaults. A
+/// table of another `name`, `kind` or `standard` replaces the one below it as a whole, and so does
+/// a `rate_control` with parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wlan {
-    /// Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: that of the access point.
+    /// Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: that
+    /// of the access point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The access point: a router, or one member of a group as `ap[1]`.
     pub ap: String,
-    /// Frequency: WLANs that name the same channel share the air. Captures show it if it is a channel number of the band
-    /// (`"36"`). Default: a channel of its own.
+    /// Frequency: WLANs that name the same channel share the air. Captures show it if it is a
+    /// channel number of the band (`"36"`). Default: a channel of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// Hosts that are associated with the access point: names of hosts or groups, members as `sta[0]`, or tables with
-    /// `node` and its own options. A host is in one WLAN only, unless it has an entry in `roaming`.
+    /// Hosts that are associated with the access point: names of hosts or groups, members as
+    /// `sta[0]`, or tables with `node` and its own options. A host is in one WLAN only, unless
+    /// it has an entry in `roaming`.
     pub stations: Vec<StationEntry>,
-    /// The radio link between each station and the access point, in both directions alike: `"perfect"`, or a table with `kind`.
-    /// Default: `"perfect"`, only collisions lose frames.
+    /// The radio link between each station and the access point, in both directions alike:
+    /// `"perfect"`, or a table with `kind`. Default: `"perfect"`, only collisions lose frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Layer<SignalConfig>>,
-    /// Standard, band, width, guard interval and streams of all radios. Default: 802.11n, 20 MHz, one stream.
+    /// Standard, band, width, guard interval and streams of all radios. Default: 802.11n, 20 MHz,
+    /// one stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phy: Option<Layer<PhyConfig>>,
     /// Options of the stations' radios.
@@ -47,26 +51,31 @@ pub struct Wlan {
     /// Options of the access point's radio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ap_radio: Option<Layer<RadioOptions>>,
-    /// Pairs of radios that do not hear each other: `[["near", "far"]]`. A group stands for each of its members. `"all"`: no two
-    /// stations of this WLAN hear each other. Default: all radios on a channel hear each other.
+    /// Pairs of radios that do not hear each other: `[["near", "far"]]`. A group stands for each of
+    /// its members. `"all"`: no two stations of this WLAN hear each other. Default: all radios
+    /// on a channel hear each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
     /// Position of the access point, `[x, y]` in metres. Default: `[0, 0]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ap_position_m: Option<[f64; 2]>,
-    /// Power in dBm at which a radio hears another and keeps silent. Who hears whom then follows from the positions
-    /// and the path loss, without shadowing; a station and its access point always hear each other. Needs a `signal` of kind
-    /// `path_loss` and `position_m` of every station. Default: all radios hear each other except `hidden` ones.
+    /// Power in dBm at which a radio hears another and keeps silent. Who hears whom then follows
+    /// from the positions and the path loss, without shadowing; a station and its access point
+    /// always hear each other. Needs a `signal` of kind `path_loss` and `position_m` of every
+    /// station. Default: all radios hear each other except `hidden` ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier_sense_dbm: Option<f64>,
-    /// Time for which a transmission goes unnoticed: a radio whose turn comes within it transmits as well. WLANs on one channel have
-    /// the same value. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE 802.11-2020 17.3.10.6). With the standard
-    /// `wavelan` it is `16us`, the least slot of its controllers, which must cover it. At most `20us`, with `wavelan` `1ms`.
+    /// Time for which a transmission goes unnoticed: a radio whose turn comes within it transmits
+    /// as well. WLANs on one channel have the same value. Default: `4us`, the longest that
+    /// 802.11 allows OFDM receivers (IEEE 802.11-2020 17.3.10.6). With the standard
+    /// `wavelan` it is `16us`, the least slot of its controllers, which must cover it. At most
+    /// `20us`, with `wavelan` `1ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensing: Option<Span>,
-    /// Probability that one of two colliding transmissions is strong enough at a receiver to be received. Each of the two
-    /// has half of it; the later one only if it begins within the preamble of the earlier. WLANs on one channel have the
-    /// same value. Default: 0, both are lost.
+    /// Probability that one of two colliding transmissions is strong enough at a receiver to be
+    /// received. Each of the two has half of it; the later one only if it begins within the
+    /// preamble of the earlier. WLANs on one channel have the same value. Default: 0, both are
+    /// lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture_effect: Option<Probability>,
 }
@@ -139,10 +148,12 @@ impl<'de> Deserialize<'de> for StationEntry {
 pub struct Station {
     /// Host or group, or one member as `sta[0]`.
     pub node: String,
-    /// Position, `[x, y]` in metres. It sets the `distance_m` of a `signal` of kind `path_loss`, as an entry in `walks` does.
+    /// Position, `[x, y]` in metres. It sets the `distance_m` of a `signal` of kind `path_loss`, as
+    /// an entry in `walks` does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position_m: Option<[f64; 2]>,
-    /// The radio link between it and the access point. Its keys replace those of the WLAN's `signal`.
+    /// The radio link between it and the access point. Its keys replace those of the WLAN's
+    /// `signal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Layer<SignalConfig>>,
     /// Options of its radio. They replace those of the WLAN's `station_radio` and `phy`.
@@ -178,8 +189,8 @@ pub enum Selection {
     Names(Vec<String>),
 }
 
-/// A table as it was written, to be laid over another one key by key. Which values go together shows only then, so it is held
-/// against the schema of `T` but not read as a `T`.
+/// A table as it was written, to be laid over another one key by key. Which values go together
+/// shows only then, so it is held against the schema of `T` but not read as a `T`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer<T> {
     /// As it stands in the file.
@@ -214,9 +225,9 @@ impl<T: JsonSchema> JsonSchema for Layer<T> {
     }
 }
 
-/// Lays `over` on `base`: tables key by key, unless `over` says that it is of another kind; anything else replaces what is
-/// there. A bare name of what is there changes nothing. A `rate_control` with parameters is one choice, so it replaces the
-/// other as a whole.
+/// Lays `over` on `base`: tables key by key, unless `over` says that it is of another kind;
+/// anything else replaces what is there. A bare name of what is there changes nothing. A
+/// `rate_control` with parameters is one choice, so it replaces the other as a whole.
 pub(in crate::scenario) fn lay(base: &mut Json, over: &Json) {
     /// Keys whose value decides what the others in the table mean.
     const KINDS: [&str; 3] = ["name", "kind", "standard"];

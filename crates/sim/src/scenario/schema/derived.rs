@@ -19,7 +19,8 @@ pub(super) fn schema() -> Json {
     schema
 }
 
-/// TOML has no null, so an optional key is one that may be left out; and a doc comment's line breaks are its source's.
+/// TOML has no null, so an optional key is one that may be left out; and a doc comment's line
+/// breaks are its source's.
 fn tidy(schema: &mut Json) {
     match schema {
         Json::Array(items) => items.iter_mut().for_each(tidy),

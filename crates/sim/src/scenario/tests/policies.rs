@@ -1,4 +1,5 @@
-//! Naming a policy that a host has already changes nothing: on every axis, for every profile and every policy.
+//! Naming a policy that a host has already changes nothing: on every axis, for every profile and
+//! every policy.
 
 use airtcp_core::policy::AXES;
 use airtcp_core::tcp::profile::profile_names;
@@ -53,7 +54,8 @@ fn inline(value: &Json) -> String {
     }
 }
 
-/// Where a host's scenario names a policy of the axis, and how a profile does. `None`: profiles do not speak of it.
+/// Where a host's scenario names a policy of the axis, and how a profile does. `None`: profiles do
+/// not speak of it.
 fn places(axis: &str) -> Option<(&'static str, &'static [&'static str])> {
     Some(match axis {
         "cc" => ("flows[0].tcp", &["cc"]),
@@ -123,7 +125,8 @@ fn naming_what_a_profile_has_changes_nothing() {
     assert!(named >= 4 * profile_names().count(), "{named}");
 }
 
-/// The policy's table with a parameter that is not its default, from what its schema's default shows.
+/// The policy's table with a parameter that is not its default, from what its schema's default
+/// shows.
 fn with_a_parameter(axis: &str, name: &str, valid: impl Fn(&Json) -> bool) -> Option<Json> {
     let by_hand = match (axis, name) {
         ("cc", "reno") => Some(json!({ "name": "reno", "increase": "per_ack" })),

@@ -94,7 +94,8 @@ pub fn run(spec: &RunSpec) -> RunOutput {
     world.run(&mut NoCapture);
     world.finish()
 }
-/// All at the same time, each in a thread of its own. Results are in the order of the specifications.
+/// All at the same time, each in a thread of its own. Results are in the order of the
+/// specifications.
 pub fn run_together(specs: &[RunSpec]) -> Vec<RunOutput> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = specs.iter().map(|spec| scope.spawn(|| run(spec))).collect();

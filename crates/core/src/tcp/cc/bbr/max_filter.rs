@@ -1,7 +1,7 @@
 //! The bandwidth: a maximum over the last rounds.
 
-/// Maximum over the last rounds, in constant space: the best value, the best since a quarter of the window, the best since
-/// half of it (the filter of K. Nichols that Linux uses).
+/// Maximum over the last rounds, in constant space: the best value, the best since a quarter of the
+/// window, the best since half of it (the filter of K. Nichols that Linux uses).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MaxFilter([Stamped; 3]);
 
@@ -29,7 +29,8 @@ impl MaxFilter {
                 *runner_up = new;
             }
         }
-        // Linux 6.12, lib/win_minmax.c, `minmax_subwin_update`: one of three, and all by the age of the best.
+        // Linux 6.12, lib/win_minmax.c, `minmax_subwin_update`: one of three, and all by the age of the
+        // best.
         let of_best = age(self.0[0]);
         if of_best > window {
             // Runners-up take the place of a best that has expired.
@@ -56,8 +57,9 @@ mod tests {
         filter.max()
     }
 
-    /// By hand with `minmax_running_max` of Linux 6.12, a window of 10. The best is of round 0. After a quarter of the window a runner-up
-    /// is taken (round 3), after half of it a third (round 6), whatever the age of the runner-up. Both get their turn.
+    /// By hand with `minmax_running_max` of Linux 6.12, a window of 10. The best is of round 0.
+    /// After a quarter of the window a runner-up is taken (round 3), after half of it a third
+    /// (round 6), whatever the age of the runner-up. Both get their turn.
     #[test]
     fn runners_up_are_taken_at_a_quarter_and_at_half_the_age_of_the_best() {
         let samples = [(0, 100), (3, 50), (6, 40), (9, 30), (11, 30), (14, 20)];
@@ -68,7 +70,8 @@ mod tests {
     /// When the best expires the runners-up move up, and nothing more happens with that sample.
     #[test]
     fn an_expired_best_only_moves_the_runners_up() {
-        // The best is of round 3 then, and at round 12 more than a quarter of the window old. So 25 takes the place of both runners-up.
+        // The best is of round 3 then, and at round 12 more than a quarter of the window old. So 25 takes
+        // the place of both runners-up.
         assert_eq!(maximum([(0, 100), (3, 50), (11, 30), (12, 25)]), 50);
         assert_eq!(maximum([(0, 100), (3, 50), (11, 30), (12, 25), (14, 20)]), 25);
     }

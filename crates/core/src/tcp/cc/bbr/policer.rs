@@ -4,7 +4,8 @@ use super::BW_UNIT;
 use crate::convert::{low64, saturate32};
 use crate::units::{Span, Time};
 
-/// Long-term bandwidth: is a token-bucket policer at work, and at which rate? (Flach et al., SIGCOMM 2016.)
+/// Long-term bandwidth: is a token-bucket policer at work, and at which rate? (Flach et al.,
+/// SIGCOMM 2016.)
 #[derive(Debug, Clone, Default)]
 pub(super) struct Policer {
     since: Time,
@@ -25,7 +26,8 @@ impl Policer {
     pub(super) const USE_ROUNDS: u32 = 48;
     /// Lost per delivered, 1/256: an interval of fewer does not count.
     const LOSS: u64 = 50;
-    /// Bandwidths that differ by less than an eighth, or by less than this, are equal: 4 kbit/s in segments of 1500 bytes.
+    /// Bandwidths that differ by less than an eighth, or by less than this, are equal: 4 kbit/s in
+    /// segments of 1500 bytes.
     const EQUAL_BW: u32 = (4_000 * BW_UNIT / (1500 * 8 * 1_000_000)) as u32;
 
     fn start_interval(&mut self, now: Time, delivered: u64) {

@@ -45,8 +45,8 @@ fn startup_finds_the_bandwidth_and_drain_empties_the_queue() {
     assert_eq!(run.reductions, 0);
 }
 
-/// Linux 6.12, `bbr_packets_in_net_at_edt`: what will be in the network when the pacing lets the next skb go, which counts while the
-/// queue is to grow.
+/// Linux 6.12, `bbr_packets_in_net_at_edt`: what will be in the network when the pacing lets the
+/// next skb go, which counts while the queue is to grow.
 #[test]
 fn what_arrives_before_the_next_skb_may_leave_is_not_in_the_network() {
     let mut run = Run::new("bbr", clean());
@@ -120,8 +120,8 @@ fn after_ten_seconds_without_a_new_minimum_four_segments_probe_it() {
         assert!((200..200 + 4 * rtt + 20).contains(&held), "{held} ms");
         assert_eq!(bbr(&run).mode(), Mode::ProbeBw);
         assert_eq!(bbr(&run).min_rtt_us as u64, (rtt + 2) * 1_000);
-        // The window is back, and the bandwidth was not forgotten, though many short rounds passed at four segments.
-        // Two segments more or less: the phase that probes has an allowance of two.
+        // The window is back, and the bandwidth was not forgotten, though many short rounds passed at four
+        // segments. Two segments more or less: the phase that probes has an allowance of two.
         assert!(run.w.cwnd.abs_diff(before) <= 4, "{before} to {}", run.w.cwnd);
         assert!((bandwidth(&run) / bandwidth_before - 1.0).abs() < 0.02, "{}", bandwidth(&run));
     }
@@ -197,7 +197,8 @@ fn a_policer_is_found_and_kept_to_for_48_rounds() {
 
 #[test]
 fn bursts_of_acknowledgements_earn_an_allowance() {
-    // One segment per millisecond on average, acknowledged 40 at a time: 39 more than expected at the first.
+    // One segment per millisecond on average, acknowledged 40 at a time: 39 more than expected at the
+    // first.
     let bw = BW_UNIT.div_ceil(1_000) as u32;
     let mut aggregation = Aggregation::default();
     let w = window(300);
@@ -310,7 +311,8 @@ fn only_what_is_sent_while_the_round_trip_is_probed_says_nothing_of_the_bandwidt
     assert!(!bbr(&run).was_held_back(bbr(&run).total_delivered));
 }
 
-/// Linux 6.12, `bbr_init`, which runs when the handshake is over: the first ACK of data begins nothing anew.
+/// Linux 6.12, `bbr_init`, which runs when the handshake is over: the first ACK of data begins
+/// nothing anew.
 #[test]
 fn the_handshake_sets_the_first_rate_and_starts_the_ten_seconds() {
     let (mut w, mut bbr) = (window(10), BbrConfig::default().build(&context()));

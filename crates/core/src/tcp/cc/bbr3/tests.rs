@@ -26,7 +26,8 @@ fn run_to_phase(run: &mut Run, phase: Phase) -> Time {
     run_to(run, limit, |r| bbr(r).phase() == phase)
 }
 
-/// The draft, appendix: startup ends on a plateau, with the bandwidth within two percent, and drain when the queue is gone.
+/// The draft, appendix: startup ends on a plateau, with the bandwidth within two percent, and drain
+/// when the queue is gone.
 #[test]
 fn startup_finds_the_bandwidth_and_drain_empties_the_queue() {
     let mut run = Run::new("bbr3", clean());
@@ -93,7 +94,8 @@ impl Bbr3 {
     }
 }
 
-/// A path of four segments per round trip probes as soon as Reno would have grown by as much, not after two seconds.
+/// A path of four segments per round trip probes as soon as Reno would have grown by as much, not
+/// after two seconds.
 #[test]
 fn short_pipes_probe_on_the_time_scale_of_reno() {
     let mut run = Run::new("bbr3", Network { rtt: Span::from_ms(39), rate: 250, ..clean() });
@@ -103,7 +105,8 @@ fn short_pipes_probe_on_the_time_scale_of_reno() {
     assert!((0.2..1.2).contains(&refill.since(down).as_secs_f64()), "{}", refill.since(down));
 }
 
-/// Half a bandwidth-delay product of room: probing finds the bound, which then holds, with headroom while it cruises.
+/// Half a bandwidth-delay product of room: probing finds the bound, which then holds, with headroom
+/// while it cruises.
 #[test]
 fn losses_while_it_probes_bound_the_flight_and_cruising_leaves_headroom() {
     let mut run = Run::new("bbr3", Network { buffer: 15, ..Network::default() });

@@ -1,10 +1,12 @@
 //! CUBIC's growth as Linux computes it: `bictcp_update` of net/ipv4/tcp_cubic.c, read in 6.12.
 //!
-//! It differs from RFC 9438 in what one sees packet by packet. The clock is the jiffy. The curve looks the smallest round trip ahead,
-//! not the smoothed one. How many segments one more of the window takes (`per`) is found at most once in a jiffy, and not for
-//! [`STANDSTILL`] while the window has not changed. Above the curve the window still grows, by a hundredth in a round trip. Reno's window is a
-//! bound of `per`, not a window to jump to. Time in which the application limits the sender counts; only time without
-//! anything in flight does not. The root in K is exact here; the kernel's is up to 0.2 % off.
+//! It differs from RFC 9438 in what one sees packet by packet. The clock is the jiffy. The curve
+//! looks the smallest round trip ahead, not the smoothed one. How many segments one more of the
+//! window takes (`per`) is found at most once in a jiffy, and not for [`STANDSTILL`] while the
+//! window has not changed. Above the curve the window still grows, by a hundredth in a round trip.
+//! Reno's window is a bound of `per`, not a window to jump to. Time in which the application limits
+//! the sender counts; only time without anything in flight does not. The root in K is exact here;
+//! the kernel's is up to 0.2 % off.
 
 use super::{Aggressiveness, UNIT, cube_root};
 use crate::convert::{low32, round32, saturate32};
@@ -83,7 +85,8 @@ impl LinuxCurve {
         self.epoch_start = None;
     }
 
-    /// An epoch is under way that is younger than a second: its round trips may still hold the queue of before the loss.
+    /// An epoch is under way that is younger than a second: its round trips may still hold the
+    /// queue of before the loss.
     pub(super) fn is_young(&self, now: Time) -> bool {
         self.epoch_start.is_some_and(|start| jiffies(now).wrapping_sub(start) < HZ)
     }
@@ -195,7 +198,8 @@ mod tests {
         curve.per
     }
 
-    /// By hand: K is the root of 2^40 / 410 * 300, 9300 / 1024 s. After a second and 100 ms ahead, t is 1126, the curve at 797.
+    /// By hand: K is the root of 2^40 / 410 * 300, 9300 / 1024 s. After a second and 100 ms ahead,
+    /// t is 1126, the curve at 797.
     #[test]
     fn the_curve_is_looked_at_one_smallest_round_trip_ahead() {
         let mut ahead = curve(Span::from_ms(100));

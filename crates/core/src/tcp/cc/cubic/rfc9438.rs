@@ -12,10 +12,11 @@ const RISE_SHIFT: u32 = C_SHIFT + 3 * UNIT.ilog2();
 
 #[derive(Debug, Clone)]
 pub(super) struct RfcCurve {
-    /// When this stage of congestion avoidance began, moved forward by pauses; `NEVER` between a reduction and the first
-    /// ACK after it.
+    /// When this stage of congestion avoidance began, moved forward by pauses; `NEVER` between a
+    /// reduction and the first ACK after it.
     pub(super) epoch_start: Time,
-    /// Since when the application or the receiver, not the window, has limited the sender; `NEVER`: it does not.
+    /// Since when the application or the receiver, not the window, has limited the sender; `NEVER`:
+    /// it does not.
     paused_at: Time,
     /// Plateau of the curve, segments.
     pub(super) origin: u32,
@@ -143,7 +144,8 @@ fn in_units(span: Span) -> u32 {
     u32::try_from(span.as_ns().saturating_mul(2) / 1_953_125).unwrap_or(u32::MAX)
 }
 
-/// K (RFC 9438 section 4.2): how long the curve takes over `segments`, 1/1024 s. `c` in 1/2^16 segments per second cubed.
+/// K (RFC 9438 section 4.2): how long the curve takes over `segments`, 1/1024 s. `c` in 1/2^16
+/// segments per second cubed.
 fn time_to_cover(segments: u32, c: u32) -> u32 {
     cube_root((u128::from(segments) << RISE_SHIFT) / u128::from(c))
 }

@@ -39,7 +39,8 @@ fn on_a_path_that_can_carry_it_the_rate_is_the_target() {
     }
 }
 
-/// At 2 % Reno's mean window is 8.7 segments by Mathis, a quarter of the 34.5 that 4 Mbit/s need at 100 ms.
+/// At 2 % Reno's mean window is 8.7 segments by Mathis, a quarter of the 34.5 that 4 Mbit/s need at
+/// 100 ms.
 #[test]
 fn losses_do_not_take_the_target_away() {
     for (base, floor) in [("reno", "min"), ("reno", "smoothed"), ("cubic", "min"), ("cubic", "smoothed")] {
@@ -52,7 +53,8 @@ fn losses_do_not_take_the_target_away() {
     }
 }
 
-/// A loss leaves what the target needs: 34 segments for 4 Mbit/s at 99 ms and a segment's time, or half of more.
+/// A loss leaves what the target needs: 34 segments for 4 Mbit/s at 99 ms and a segment's time, or
+/// half of more.
 #[test]
 fn a_loss_leaves_what_the_target_needs() {
     let mut cc = TcpAvConfig { floor_rtt: FloorRtt::Min, ..TcpAvConfig::default() }.build(&context());
@@ -84,12 +86,14 @@ fn slow_start_ends_at_what_the_target_needs() {
     run.until(Span::from_secs(2));
     let largest = run.rounds.iter().map(|r| r.cwnd).max().unwrap();
     let w_r = rate(8.0) * 0.1;
-    // The round trip after slow start still delivers what half the window sent; that is made up. Reno's would be 150.
+    // The round trip after slow start still delivers what half the window sent; that is made up. Reno's
+    // would be 150.
     assert!(f64::from(largest) < 1.15 * w_r, "{largest} of {w_r}");
     assert_eq!(run.rounds.last().unwrap().ssthresh, w_r as u32);
 }
 
-/// With `after_timeout = "one"` 1, 2, 4 ... 64 and the 69 that 8 Mbit/s need: within eight round trips. By default the window never falls far.
+/// With `after_timeout = "one"` 1, 2, 4 ... 64 and the 69 that 8 Mbit/s need: within eight round
+/// trips. By default the window never falls far.
 #[test]
 fn a_timeout_is_made_good_in_a_few_round_trips() {
     for base in ["reno", "cubic"] {
@@ -229,7 +233,8 @@ fn the_base_takes_its_parameters() {
     assert_eq!(cc.ssthresh(&window(100), &new_path()), 50);
 }
 
-/// The standard story at 8 Mbit/s, where half the full window is less than the target needs, and on CUBIC.
+/// The standard story at 8 Mbit/s, where half the full window is less than the target needs, and on
+/// CUBIC.
 #[test]
 fn the_story_by_base() {
     for base in ["reno", "cubic"] {

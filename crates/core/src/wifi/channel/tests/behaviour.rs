@@ -136,7 +136,8 @@ fn every_limit_of_an_ampdu_binds_exactly() {
     }
 }
 
-/// 802.11ac knows no other PSDU (clause 10.12.7): a delimiter goes before a frame that is alone, and an ACK answers it.
+/// 802.11ac knows no other PSDU (clause 10.12.7): a delimiter goes before a frame that is alone,
+/// and an ACK answers it.
 // [IEEE80211-10.12.7-1]
 #[test]
 fn a_vht_frame_alone_goes_in_an_ampdu() {
@@ -248,7 +249,8 @@ fn when_every_bar_is_lost_the_recipients_timeout_remains() {
     assert!(s.reorder_timeouts > 10);
 }
 
-/// A station without Block Ack beside one with it (clause 10.25.2: an agreement is between two stations).
+/// A station without Block Ack beside one with it (clause 10.25.2: an agreement is between two
+/// stations).
 // [IEEE80211-10.25.2-1]
 #[test]
 fn frames_to_a_station_without_block_ack_go_one_by_one() {
@@ -330,8 +332,9 @@ fn rts_and_cts_bring_hidden_stations_their_throughput_back() {
     assert!(with_rts > 0.9 * heard);
 }
 
-/// Performance anomaly (Heusse, Rousseau, Berger-Sabbatel and Duda, INFOCOM 2003): DCF gives all stations as many frames, so
-/// that the fast one is as slow as the slow one, and the cell carries two frames in the time of one of each.
+/// Performance anomaly (Heusse, Rousseau, Berger-Sabbatel and Duda, INFOCOM 2003): DCF gives all
+/// stations as many frames, so that the fast one is as slow as the slow one, and the cell carries
+/// two frames in the time of one of each.
 #[test]
 fn a_slow_station_slows_down_the_fast_one() {
     let (fast, slow) = (radio(Standard::B, rate("11Mbit/s")), radio(Standard::B, rate("1Mbit/s")));
@@ -345,14 +348,16 @@ fn a_slow_station_slows_down_the_fast_one() {
         let data = t.ppdu(modes[i], timing::mpdu_bytes(1500, false)).as_ns();
         (data + t.sifs.as_ns() + t.ack(modes[i]).as_ns() + t.difs().as_ns()) as f64
     };
-    // Two stations, window 31: 10.6 idle slots for each frame (the mean of the lesser of two draws, about a third of 31), collisions 6 %.
+    // Two stations, window 31: 10.6 idle slots for each frame (the mean of the lesser of two draws,
+    // about a third of 31), collisions 6 %.
     let expected = 12_000.0 / (time(3) + time(0)) * 1e3;
     println!("fast {a:.3}, slow {b:.3} Mbit/s; without backoff and collisions {expected:.3}");
     assert!((a / b - 1.0).abs() < 0.05, "{a} and {b} Mbit/s");
     assert!(a < expected && a > 0.85 * expected, "{a} against {expected} Mbit/s");
 }
 
-/// Ending the anomaly (Høiland-Jørgensen et al., USENIX ATC 2017): the access point gives its stations equal airtime.
+/// Ending the anomaly (Høiland-Jørgensen et al., USENIX ATC 2017): the access point gives its
+/// stations equal airtime.
 #[test]
 fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
     let run = |transmit: TransmitConfig| {
@@ -418,8 +423,9 @@ fn what_a_station_sends_counts_as_its_airtime() {
     assert!(up > 0.3 && other > 0.3 && down < 0.25 * other, "{up}, {down}, {other}");
 }
 
-/// ath9k forms an A-MPDU of one station's frames as they wait above it, so that it is full however many stations there are, and
-/// has two of them (`ATH_AGGR_MIN_QDEPTH`). A driver's queue that all stations share leaves each a few frames.
+/// ath9k forms an A-MPDU of one station's frames as they wait above it, so that it is full however
+/// many stations there are, and has two of them (`ATH_AGGR_MIN_QDEPTH`). A driver's queue that all
+/// stations share leaves each a few frames.
 #[test]
 fn ath9k_pulls_full_a_mpdus_for_any_number_of_stations() {
     for n in [1, 5, 20] {
@@ -451,8 +457,9 @@ fn mt76_takes_frames_ahead() {
     assert_eq!(rig.channel.mac.radios[2].queues[Ac::Be.index()].driver_count, 100);
 }
 
-/// ath9k reports each MPDU that it receives as if it came in a PPDU of its own (drivers/net/wireless/ath/ath9k/recv.c,
-/// `ath_rx_count_airtime`), and what it sends by the duration of the PPDU, without Block Ack and gaps.
+/// ath9k reports each MPDU that it receives as if it came in a PPDU of its own
+/// (drivers/net/wireless/ath/ath9k/recv.c, `ath_rx_count_airtime`), and what it sends by the
+/// duration of the PPDU, without Block Ack and gaps.
 #[test]
 fn airtime_is_charged_as_ath9k_reports_it() {
     let config = RadioConfig { transmit: TransmitConfig::default(), ..radio(Standard::N, mcs(7)) };
@@ -503,7 +510,8 @@ fn airtime_is_booked_when_it_is_spent() {
     assert!(full > 400, "most of the time one PPDU is on the air all the while: {full}");
 }
 
-/// An 802.11b station makes its 802.11g neighbours announce each frame with a CTS at a rate it can hear.
+/// An 802.11b station makes its 802.11g neighbours announce each frame with a CTS at a rate it can
+/// hear.
 // [IEEE80211-10.27-1]
 #[test]
 fn protection_costs_a_cts_ahead_of_each_frame() {
@@ -530,8 +538,8 @@ fn protection_costs_a_cts_ahead_of_each_frame() {
     }
 }
 
-/// EDCA by chance, with nothing of the channel's code: each category a station of its own that hears all others. Gives the
-/// share of successes of the first.
+/// EDCA by chance, with nothing of the channel's code: each category a station of its own that
+/// hears all others. Gives the share of successes of the first.
 fn edca_by_chance(a: EdcaParams, b: EdcaParams, t: &timing::Timing) -> f64 {
     let mut rng = stream(9, 9, Purpose::Backoff);
     let params = [a, b];
@@ -605,9 +613,9 @@ fn voice_goes_before_best_effort_as_often_as_chance_says() {
     }
 }
 
-/// Two stations that do not hear each other, by chance, with nothing of the channel's code: a frame arrives if nothing of the other
-/// station's is on the air meanwhile, and the access point does not send; its ACK silences who waits. Gives
-/// the share of frames without ACK, and Mbit/s.
+/// Two stations that do not hear each other, by chance, with nothing of the channel's code: a frame
+/// arrives if nothing of the other station's is on the air meanwhile, and the access point does not
+/// send; its ACK silences who waits. Gives the share of frames without ACK, and Mbit/s.
 fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -714,7 +722,8 @@ fn hidden_stations_fare_as_chance_says() {
     }
 }
 
-/// Asking after a missed Block Ack: each A-MPDU is on the air once, and a lost Block Ack costs a BAR instead of all its MPDUs.
+/// Asking after a missed Block Ack: each A-MPDU is on the air once, and a lost Block Ack costs a
+/// BAR instead of all its MPDUs.
 // [IEEE80211-10.25.6.3-1] [IEEE80211-10.25.6.7-3]
 #[test]
 fn a_bar_after_a_missed_block_ack_learns_what_has_arrived() {

@@ -75,7 +75,8 @@ fn a_driver_that_orphans_lets_go_of_what_it_takes() {
 
 #[test]
 fn where_payloads_are_encrypted_the_remedy_guesses() {
-    // Every second packet is a datagram, as long as the segments or half. Given up: segments, datagrams.
+    // Every second packet is a datagram, as long as the segments or half. Given up: segments,
+    // datagrams.
     let given_up = |tcp_known_by, datagram: u16| {
         let mut rig = rig(0, 0.4, |radio| {
             radio.reorder_buffer.retry_out = Some(RetryOutConfig::default());

@@ -109,8 +109,9 @@ fn nobody_in_reach() {
     assert_eq!((stats.lost_errors, stats.held_packets, rig.delivered[2].len()), (1, 0, 0));
 }
 
-/// While one station is on the air, another and the access point get something to send: both draw one of 16 slots, and one time
-/// in 16 the same. The broadcast is then lost; the other frame is sent again.
+/// While one station is on the air, another and the access point get something to send: both draw
+/// one of 16 slots, and one time in 16 the same. The broadcast is then lost; the other frame is
+/// sent again.
 // [IEEE80211-10.3.6-2]
 #[test]
 fn collisions_are_not_repaired() {

@@ -110,7 +110,8 @@ impl Watch {
         }
     }
 
-    /// AQL: what is booked is what is below the queues, and never more than the bound and one packet.
+    /// AQL: what is booked is what is below the queues, and never more than the bound and one
+    /// packet.
     fn check_airtime(&self) {
         let c = &self.channel.mac;
         let mut booked = vec![Span::ZERO; c.radios.len()];

@@ -1,4 +1,5 @@
-//! WaveLAN: exact airtime, n stations against a simulation with nothing of the channel's code, capture, conservation.
+//! WaveLAN: exact airtime, n stations against a simulation with nothing of the channel's code,
+//! capture, conservation.
 
 use super::*;
 use crate::wifi::phy::{Backoff, WavelanConfig};
@@ -209,7 +210,8 @@ fn n_saturated_stations_against_a_simulation_by_hand() {
     }
 }
 
-/// Two stations that begin at the same time, again and again: what is received of both, of one, of none.
+/// Two stations that begin at the same time, again and again: what is received of both, of one, of
+/// none.
 #[test]
 fn capture_lets_one_of_two_frames_through_as_often_as_it_says() {
     let always_collide = WavelanConfig { cw_min: 0, cw_max: 0, cw_next: 0, ..WavelanConfig::default() };
@@ -228,8 +230,8 @@ fn capture_lets_one_of_two_frames_through_as_often_as_it_says() {
     }
 }
 
-/// Stations that do not hear each other meet at any time: a frame is captured from one that came before it only within the
-/// preamble of that one, but stands against one that comes later.
+/// Stations that do not hear each other meet at any time: a frame is captured from one that came
+/// before it only within the preamble of that one, but stands against one that comes later.
 #[test]
 fn a_frame_that_comes_late_is_not_captured_but_may_be_withstood() {
     let mut withstood = 0;

@@ -1,18 +1,24 @@
-//! AARF, adaptive automatic rate fallback: ARF that waits longer before it tries a faster mode that has just failed.
+//! AARF, adaptive automatic rate fallback: ARF that waits longer before it tries a faster mode that
+//! has just failed.
 //!
-//! Source: M. Lacage, M. H. Manshaei, T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical Approach", MSWiM 2004.
+//! Source: M. Lacage, M. H. Manshaei, T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical
+//! Approach", MSWiM 2004.
 //!
-//! It goes up after a run of frames that were acknowledged at once, or after a number of frames whatever their outcome.
-//! It goes down after `down_after` tries in a row without an ACK. If the first frame in the faster mode fails at its
-//! first try, it goes back. The run that it waits for is then `grow` times as long, up to `up_after_max`. Any other step
-//! down makes the run `up_after` again.
+//! It goes up after a run of frames that were acknowledged at once, or after a number of frames
+//! whatever their outcome. It goes down after `down_after` tries in a row without an ACK. If the
+//! first frame in the faster mode fails at its first try, it goes back. The run that it waits for
+//! is then `grow` times as long, up to `up_after_max`. Any other step down makes the run `up_after`
+//! again.
 //!
-//! Siblings: ARF always waits for the same run. Onoe counts over a second; fallback remembers nothing.
+//! Siblings: ARF always waits for the same run. Onoe counts over a second; fallback remembers
+//! nothing.
 //!
-//! Valid: where a weak signal causes the losses. It takes collisions for a weak signal, as ARF does.
+//! Valid: where a weak signal causes the losses. It takes collisions for a weak signal, as ARF
+//! does.
 //!
-//! Deviations: the timer counts frames, one and a half times the run (15 for 10, as in ns-3's `AarfWifiManager`). A
-//! frame's tries go down with the mode, `down_after` in each, as series of up to four stages allow.
+//! Deviations: the timer counts frames, one and a half times the run (15 for 10, as in ns-3's
+//! `AarfWifiManager`). A frame's tries go down with the mode, `down_after` in each, as series of up
+//! to four stages allow.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +34,8 @@ use crate::wifi::phy::{Mode, PhyConfig};
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "AarfConfig")]
 pub struct AarfConfig {
-    /// Least run of frames acknowledged at their first try, after which a faster mode is tried. 10. At least 1.
+    /// Least run of frames acknowledged at their first try, after which a faster mode is tried. 10.
+    /// At least 1.
     #[schemars(range(min = 1))]
     pub up_after: u16,
     /// Longest run. 50: the paper. At least `up_after`.

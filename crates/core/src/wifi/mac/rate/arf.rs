@@ -1,23 +1,25 @@
-//! ARF, automatic rate fallback: one step up after a run of acknowledged frames, one step down after a run of missed
-//! ACKs.
+//! ARF, automatic rate fallback: one step up after a run of acknowledged frames, one step down
+//! after a run of missed ACKs.
 //!
-//! Source: A. Kamerman and L. Monteban, "WaveLAN-II: a high-performance wireless LAN for the unlicensed band", Bell
-//! Labs Technical Journal 2(3), 1997.
+//! Source: A. Kamerman and L. Monteban, "WaveLAN-II: a high-performance wireless LAN for the
+//! unlicensed band", Bell Labs Technical Journal 2(3), 1997.
 //!
-//! It goes up after `up_after` frames in a row that were acknowledged at once, or after `timer_frames` frames at a
-//! mode, whatever their outcome. If the first frame there fails at its first try, it goes back. It goes down after
-//! `down_after` tries in a row without an ACK.
+//! It goes up after `up_after` frames in a row that were acknowledged at once, or after
+//! `timer_frames` frames at a mode, whatever their outcome. If the first frame there fails at its
+//! first try, it goes back. It goes down after `down_after` tries in a row without an ACK.
 //!
-//! Siblings: Minstrel measures every mode and takes the one that carries most. ARF only looks at the mode that it is
-//! in.
+//! Siblings: Minstrel measures every mode and takes the one that carries most. ARF only looks at
+//! the mode that it is in.
 //!
-//! Valid: where a weak signal causes the losses. ARF cannot tell a collision from a weak signal, and a slower frame
-//! collides as often as a fast one. Where many stations contend it falls to the slowest modes though the signal is
-//! perfect (Kim et al., "CARA: collision-aware rate adaptation for IEEE 802.11 WLANs", INFOCOM 2006). Firmware of the
-//! 2000s had something like it; which devices had it is not published.
+//! Valid: where a weak signal causes the losses. ARF cannot tell a collision from a weak signal,
+//! and a slower frame collides as often as a fast one. Where many stations contend it falls to the
+//! slowest modes though the signal is perfect (Kim et al., "CARA: collision-aware rate adaptation
+//! for IEEE 802.11 WLANs", INFOCOM 2006). Firmware of the 2000s had something like it; which
+//! devices had it is not published.
 //!
-//! Deviations: the timer counts frames, as in ns-3's `ArfWifiManager` (15), where WaveLAN-II had a clock. A frame's
-//! tries go down with the mode, `down_after` in each, as series of up to four stages allow.
+//! Deviations: the timer counts frames, as in ns-3's `ArfWifiManager` (15), where WaveLAN-II had a
+//! clock. A frame's tries go down with the mode, `down_after` in each, as series of up to four
+//! stages allow.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +35,8 @@ use crate::wifi::phy::{Mode, PhyConfig};
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "ArfConfig")]
 pub struct ArfConfig {
-    /// Frames in a row acknowledged at their first try, after which a faster mode is tried. 10. At least 1.
+    /// Frames in a row acknowledged at their first try, after which a faster mode is tried. 10. At
+    /// least 1.
     #[schemars(range(min = 1))]
     pub up_after: u16,
     /// Tries in a row without an ACK, after which the mode is left for a slower one. 2. At least 1.

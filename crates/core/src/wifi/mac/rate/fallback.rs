@@ -1,14 +1,17 @@
 //! Fallback: a chain of modes for each frame, from the fastest down, and nothing remembered.
 //!
-//! Source: none needed. It is what retry chains of the hardware do by themselves, before any algorithm moves their head;
-//! ath9k has four entries per descriptor.
+//! Source: none needed. It is what retry chains of the hardware do by themselves, before any
+//! algorithm moves their head; ath9k has four entries per descriptor.
 //!
-//! Every frame begins in the fastest mode, or in the one given by `rate`. After `tries` tries without an ACK it goes on
-//! in the next slower mode, up to four modes; the last has all tries that remain.
+//! Every frame begins in the fastest mode, or in the one given by `rate`. After `tries` tries
+//! without an ACK it goes on in the next slower mode, up to four modes; the last has all tries that
+//! remain.
 //!
-//! Siblings: ARF and AARF begin the next frame where the last one ended. Here a loss costs its own frame only.
+//! Siblings: ARF and AARF begin the next frame where the last one ended. Here a loss costs its own
+//! frame only.
 //!
-//! Valid: where the signal carries the first mode. It is a bound for what falling back within a frame costs.
+//! Valid: where the signal carries the first mode. It is a bound for what falling back within a
+//! frame costs.
 //!
 //! Deviations: none, as there is no original.
 

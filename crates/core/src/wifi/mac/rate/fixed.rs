@@ -2,17 +2,18 @@
 //!
 //! Source: none needed; operators pin a rate so (`iw set bitrates`).
 //!
-//! The mode is given by `mcs` or by `rate`; without either it is the fastest one. In 802.11n `mcs` is 0 to 31, or 0 to
-//! 7 with `streams`. In 802.11ac it is 0 to 9 with `streams`; without `streams`, all that the PHY has are used. An
-//! `mcs` is sent with the PHY's full width and, where allowed, its short guard interval.
+//! The mode is given by `mcs` or by `rate`; without either it is the fastest one. In 802.11n `mcs`
+//! is 0 to 31, or 0 to 7 with `streams`. In 802.11ac it is 0 to 9 with `streams`; without
+//! `streams`, all that the PHY has are used. An `mcs` is sent with the PHY's full width and, where
+//! allowed, its short guard interval.
 //!
-//! Siblings: all others change the mode. Fixed is for experiments that hold the rate still, and for networks whose
-//! operator pins it.
+//! Siblings: all others change the mode. Fixed is for experiments that hold the rate still, and for
+//! networks whose operator pins it.
 //!
 //! Valid: for every PHY.
 //!
-//! Deviations: none. A series is one stage of `tries`, by default more than any retry limit. So the sender's limit
-//! decides when a frame is given up, and not the series.
+//! Deviations: none. A series is one stage of `tries`, by default more than any retry limit. So the
+//! sender's limit decides when a frame is given up, and not the series.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,8 @@ pub struct FixedConfig {
     pub mcs: Option<u8>,
     /// Spatial streams, with `mcs`. In 802.11n an `mcs` from 8 on implies them.
     pub streams: Option<u8>,
-    /// Data rate of the mode, such as "11Mbit/s" in 802.11b; of several such modes the one with the fewest streams.
+    /// Data rate of the mode, such as "11Mbit/s" in 802.11b; of several such modes the one with the
+    /// fewest streams.
     pub rate: Option<DataRate>,
     /// Tries per series. At least 1. 255: the sender's retry limit decides.
     #[schemars(range(min = 1))]

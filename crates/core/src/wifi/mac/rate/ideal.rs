@@ -1,17 +1,19 @@
 //! Ideal: knows the signal-to-noise ratio and takes the mode that carries the most at it.
 //!
-//! Source: none; it is a bound to measure the others against, and a stand-in for chips that report channel quality.
+//! Source: none; it is a bound to measure the others against, and a stand-in for chips that report
+//! channel quality.
 //!
-//! The expected goodput of a mode is `P(an MPDU of reference_mpdu bytes arrives) * payload / airtime`, by the same
-//! error model that the channel uses. Airtime is DIFS, the mean first backoff, protection where it is on, the PPDU and
-//! its acknowledgement. In 802.11n and ac the PPDU is the longest A-MPDU that a sender forms (`max_mpdus`,
-//! `max_airtime`), elsewhere one MPDU. Goodputs are computed once, in steps of a quarter of a decibel.
+//! The expected goodput of a mode is `P(an MPDU of reference_mpdu bytes arrives) * payload /
+//! airtime`, by the same error model that the channel uses. Airtime is DIFS, the mean first
+//! backoff, protection where it is on, the PPDU and its acknowledgement. In 802.11n and ac the PPDU
+//! is the longest A-MPDU that a sender forms (`max_mpdus`, `max_airtime`), elsewhere one MPDU.
+//! Goodputs are computed once, in steps of a quarter of a decibel.
 //!
-//! Siblings: Minstrel and ARF learn from acknowledgements. Ideal never samples and learns nothing, so losses for other
-//! reasons, such as collisions, do not move it.
+//! Siblings: Minstrel and ARF learn from acknowledgements. Ideal never samples and learns nothing,
+//! so losses for other reasons, such as collisions, do not move it.
 //!
-//! Valid: only where the signal describes the channel. Without a known ratio (a perfect channel, error rates given by
-//! mode) it takes the fastest mode.
+//! Valid: only where the signal describes the channel. Without a known ratio (a perfect channel,
+//! error rates given by mode) it takes the fastest mode.
 //!
 //! Deviations: none, as there is no original.
 
@@ -47,7 +49,8 @@ impl Default for IdealConfig {
     }
 }
 
-/// Range and step of the table, dB. Outside it the ends hold: below, nothing gets through; above, everything does.
+/// Range and step of the table, dB. Outside it the ends hold: below, nothing gets through; above,
+/// everything does.
 const MIN_DB: f32 = -10.0;
 const STEPS_PER_DB: f32 = 4.0;
 const STEPS: usize = 60 * 4 + 1;

@@ -1,24 +1,27 @@
-//! Minstrel: learns from acknowledgements which rate of 802.11b, a or g carries the most, and goes on sampling the
-//! others.
+//! Minstrel: learns from acknowledgements which rate of 802.11b, a or g carries the most, and goes
+//! on sampling the others.
 //!
 //! Source: Linux's rate control for legacy rates since 2008, as its documentation describes it
 //! (wireless.wiki.kernel.org, mac80211, "minstrel"; Smithies and Fietkau).
 //!
-//! Every `update_interval` the share of successful tries in each rate is smoothed (three quarters old), and
-//! `probability * payload / airtime` ranks the rates. A frame goes through four stages: best throughput, second best
-//! throughput, best probability, lowest rate. Each stage has as many tries as fit `max_segment`. One frame in ten
-//! looks around: a rate drawn from a sample table stands first if it is faster than the best. If it is slower it
-//! stands second, in place of the second best.
+//! Every `update_interval` the share of successful tries in each rate is smoothed (three quarters
+//! old), and `probability * payload / airtime` ranks the rates. A frame goes through four stages:
+//! best throughput, second best throughput, best probability, lowest rate. Each stage has as many
+//! tries as fit `max_segment`. One frame in ten looks around: a rate drawn from a sample table
+//! stands first if it is faster than the best. If it is slower it stands second, in place of the
+//! second best.
 //!
-//! Siblings: Minstrel-HT works with A-MPDUs and groups and samples sparingly. Minstrel works frame by frame, and a
-//! fixed share of the frames samples.
+//! Siblings: Minstrel-HT works with A-MPDUs and groups and samples sparingly. Minstrel works frame
+//! by frame, and a fixed share of the frames samples.
 //!
-//! Valid: for 802.11b, a and g. The airtime of a slow sample counts only through its place in the series.
+//! Valid: for 802.11b, a and g. The airtime of a slow sample counts only through its place in the
+//! series.
 //!
-//! Deviations: From Linux: look-around frames are spaced evenly by counting frames. One that stays a second stage
-//! which is never reached is not made up for. Sampling is not limited for rates known to be good or hopeless. A
-//! retransmission by the sender's software never looks around. The update interval, 100 ms, is that of kernels before
-//! 2019 and of ns-3's legacy Minstrel. The throughput floor of Minstrel-HT (10 %) holds here too.
+//! Deviations: From Linux: look-around frames are spaced evenly by counting frames. One that stays
+//! a second stage which is never reached is not made up for. Sampling is not limited for rates
+//! known to be good or hopeless. A retransmission by the sender's software never looks around. The
+//! update interval, 100 ms, is that of kernels before 2019 and of ns-3's legacy Minstrel. The
+//! throughput floor of Minstrel-HT (10 %) holds here too.
 
 use std::sync::Arc;
 
@@ -63,8 +66,8 @@ pub struct MinstrelConfig {
     pub reference_packet: Bytes,
     /// Below this success probability a rate counts as carrying nothing. 0.1: Linux.
     pub min_probability: Probability,
-    /// From this success probability on a rate is as good as any as the reliable stage, and the faster is taken. 0.95:
-    /// our choice.
+    /// From this success probability on a rate is as good as any as the reliable stage, and the
+    /// faster is taken. 0.95: our choice.
     pub reliable: Probability,
 }
 
@@ -198,7 +201,8 @@ impl Minstrel {
         series(&self.table.modes, &self.tries, &chain[..len])
     }
 
-    /// The next entry of the sample table other than the best rate, if there is one in a column's length.
+    /// The next entry of the sample table other than the best rate, if there is one in a column's
+    /// length.
     fn sample(&mut self) -> Option<u16> {
         for _ in 0..self.table.modes.len() {
             let sample = self.samples[self.next_sample];

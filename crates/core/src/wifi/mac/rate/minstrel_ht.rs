@@ -1,34 +1,37 @@
-//! Minstrel-HT: Minstrel for 802.11n and ac, with groups of modes, success per MPDU and sparing samples.
+//! Minstrel-HT: Minstrel for 802.11n and ac, with groups of modes, success per MPDU and sparing
+//! samples.
 //!
-//! Source: Linux's rate control for HT and VHT since 2010 (announced in LWN 376765); `net/mac80211/rc80211_minstrel_ht.c` of
-//! Linux 6.12.
+//! Source: Linux's rate control for HT and VHT since 2010 (announced in LWN 376765);
+//! `net/mac80211/rc80211_minstrel_ht.c` of Linux 6.12.
 //!
-//! The modes form groups of equal streams, channel width and guard interval. The parameter `sampling` says which kernels'
-//! rules hold:
+//! The modes form groups of equal streams, channel width and guard interval. The parameter
+//! `sampling` says which kernels' rules hold:
 //!
 //! - `targeted`, the default: Linux 6.12, decision for decision. Success per MPDU goes through a
-//!   low pass of the second order every `update_interval`. Throughput is
-//!   `probability / (overhead / A-MPDU length + duration)` of a packet. The probability counts as
-//!   at most 0.9 there, and below 0.1 as nothing. A mode never tried is taken to be as good as the
-//!   faster ones of its group. The series is the best three, then the fastest mode above 0.75 with
-//!   fewer streams than the best, if there is one. Each stage has two tries, and as many more as
-//!   fit `max_segment`. All stages but the first are protected by RTS and CTS, so that a collision
-//!   costs little from the second stage on. If three quarters of more than 30 MPDUs of the best or
-//!   second mode are lost, the next group takes its place at once. Every `sample_interval` one MPDU
-//!   may test a mode in place of the first stage. Three of six samples take the next faster mode of
-//!   a group, two take a random faster one. The sixth takes a mode between the slowest and the
-//!   fastest of the series.
-//! - `table`: the main rules of Linux 3.10 to 5.11, such as the stations of 2014. The average keeps three quarters of the
-//!   old, and the series is the best two and the most reliable. A sample stands in the first place. It is due `sample_wait`
-//!   and twice the mean A-MPDU length of MPDUs after the one before. The groups take turns, each going through a shuffled
-//!   table of its modes. Modes of the series and modes known to be good are passed over. So are modes that could not beat
-//!   the best throughput even if every MPDU arrived, but for `slow_per_interval` of those untried for `slow_after`
-//!   intervals. Modes above what the signal carries are therefore tried again and again.
+//!   low pass of the second order every `update_interval`. Throughput is `probability / (overhead /
+//!   A-MPDU length + duration)` of a packet. The probability counts as at most 0.9 there, and below
+//!   0.1 as nothing. A mode never tried is taken to be as good as the faster ones of its group. The
+//!   series is the best three, then the fastest mode above 0.75 with fewer streams than the best,
+//!   if there is one. Each stage has two tries, and as many more as fit `max_segment`. All stages
+//!   but the first are protected by RTS and CTS, so that a collision costs little from the second
+//!   stage on. If three quarters of more than 30 MPDUs of the best or second mode are lost, the
+//!   next group takes its place at once. Every `sample_interval` one MPDU may test a mode in place
+//!   of the first stage. Three of six samples take the next faster mode of a group, two take a
+//!   random faster one. The sixth takes a mode between the slowest and the fastest of the series.
+//! - `table`: the main rules of Linux 3.10 to 5.11, such as the stations of 2014. The average keeps
+//!   three quarters of the old, and the series is the best two and the most reliable. A sample
+//!   stands in the first place. It is due `sample_wait` and twice the mean A-MPDU length of MPDUs
+//!   after the one before. The groups take turns, each going through a shuffled table of its modes.
+//!   Modes of the series and modes known to be good are passed over. So are modes that could not
+//!   beat the best throughput even if every MPDU arrived, but for `slow_per_interval` of those
+//!   untried for `slow_after` intervals. Modes above what the signal carries are therefore tried
+//!   again and again.
 //!
-//! Siblings: Minstrel gives a fixed share of its frames to samples; Minstrel-HT samples only when these rules ask
-//! for it.
+//! Siblings: Minstrel gives a fixed share of its frames to samples; Minstrel-HT samples only when
+//! these rules ask for it.
 //!
-//! Valid: for 802.11n and ac, with or without A-MPDUs. It cannot tell collisions from a weak signal.
+//! Valid: for 802.11n and ac, with or without A-MPDUs. It cannot tell collisions from a weak
+//! signal.
 //!
 //! Deviations: `targeted` is held against the kernel's own code (docs/validation.md). It does not
 //! count time in ticks, with which an interval of Linux lasts 52 ms at 250 Hz. Each link has a
@@ -64,7 +67,8 @@ use crate::wifi::phy::{Mode, PhyConfig};
 pub enum Sampling {
     /// By a shuffled table, slow modes seldom (2010 to 2020).
     Table,
-    /// Faster modes near and far, and between the slowest and the fastest in use (from 2021); all else as in Linux 6.12.
+    /// Faster modes near and far, and between the slowest and the fastest in use (from 2021); all
+    /// else as in Linux 6.12.
     Targeted,
 }
 
@@ -75,10 +79,11 @@ pub enum Sampling {
 pub struct MinstrelHtConfig {
     /// Choice of the modes that samples test.
     pub sampling: Sampling,
-    /// Time between two evaluations. Above zero. 50 ms: Linux (`update_interval`, until 2019 half of 100 ms), ns-3.
+    /// Time between two evaluations. Above zero. 50 ms: Linux (`update_interval`, until 2019 half
+    /// of 100 ms), ns-3.
     pub update_interval: Span,
-    /// Weight of the old value in the smoothed A-MPDU length; in `table` also in the success probability. Below 1. 0.75:
-    /// Linux (96/128).
+    /// Weight of the old value in the smoothed A-MPDU length; in `table` also in the success
+    /// probability. Below 1. 0.75: Linux (96/128).
     pub ewma_old_weight: Probability,
     /// Contention window of the first try, slots, for the airtime estimate. 15: Linux.
     pub cw_min: u32,
@@ -89,7 +94,8 @@ pub struct MinstrelHtConfig {
     /// Most tries of one stage. At least 1. 7: Linux where the driver says nothing.
     #[schemars(range(min = 1))]
     pub max_retry: u8,
-    /// Columns of the table of samples, each a shuffled list of a group's modes. At least 1. 10: Linux.
+    /// Columns of the table of samples, each a shuffled list of a group's modes. At least 1. 10:
+    /// Linux.
     #[schemars(range(min = 1))]
     pub sample_columns: u8,
     /// IP packet that airtimes are estimated for. 1B to 2304B. 1200B: Linux, ns-3.
@@ -100,16 +106,18 @@ pub struct MinstrelHtConfig {
     pub max_probability: Probability,
     /// Below this success probability a mode counts as carrying nothing. 0.1: Linux.
     pub min_probability: Probability,
-    /// `table`: modes with at least this success probability count as equally reliable, so the fastest of them becomes the
-    /// reliable stage. Samples leave them alone.
+    /// `table`: modes with at least this success probability count as equally reliable, so the
+    /// fastest of them becomes the reliable stage. Samples leave them alone.
     pub reliable: Probability,
-    /// `table`: MPDUs between two samples, to which twice the mean A-MPDU length is added. 16: after Linux until 2020.
+    /// `table`: MPDUs between two samples, to which twice the mean A-MPDU length is added. 16:
+    /// after Linux until 2020.
     pub sample_wait: u16,
     /// `table`: most samples per update interval. 16: after Linux until 2020.
     pub samples_per_interval: u16,
     /// `targeted`: least time between two samples. 20 ms: Linux.
     pub sample_interval: Span,
-    /// `table`: a mode too slow to win is tested only after so many intervals without use. 20: after Linux until 2020.
+    /// `table`: a mode too slow to win is tested only after so many intervals without use. 20:
+    /// after Linux until 2020.
     pub slow_after: u32,
     /// `table`: most tests of modes too slow to win per update interval. 2: after Linux until 2020.
     pub slow_per_interval: u16,

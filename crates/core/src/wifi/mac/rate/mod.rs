@@ -29,8 +29,8 @@ pub struct Stage {
     pub rts: bool,
 }
 
-/// The stages that a frame or an A-MPDU goes through until it is acknowledged (multi-rate retry): one to four, each with at
-/// least one try. The sender's own retry limit still holds.
+/// The stages that a frame or an A-MPDU goes through until it is acknowledged (multi-rate retry):
+/// one to four, each with at least one try. The sender's own retry limit still holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSeries {
     stages: [Stage; RateSeries::MAX_STAGES],
@@ -47,7 +47,8 @@ impl RateSeries {
         let stage = Stage { tries: stage.tries.max(1), ..stage };
         RateSeries { stages: [stage; RateSeries::MAX_STAGES], len: 1, is_sample: false }
     }
-    /// One more stage at the end. Left out when the series is full or would repeat the mode it ends with.
+    /// One more stage at the end. Left out when the series is full or would repeat the mode it ends
+    /// with.
     #[must_use]
     pub fn then(mut self, stage: Stage) -> RateSeries {
         let len = usize::from(self.len);
@@ -57,8 +58,8 @@ impl RateSeries {
         }
         self
     }
-    /// One more stage at the end, as [`Self::then`]; but where it goes on as the series ends, protection included, its tries are
-    /// added to those of the last stage.
+    /// One more stage at the end, as [`Self::then`]; but where it goes on as the series ends,
+    /// protection included, its tries are added to those of the last stage.
     #[must_use]
     pub fn more(mut self, stage: Stage) -> RateSeries {
         let len = usize::from(self.len);
@@ -81,8 +82,9 @@ impl RateSeries {
     pub fn first(&self) -> Stage {
         self.stages[0]
     }
-    /// Its first stage tests a mode (Minstrel's look-around). A sender with A-MPDUs sends one new MPDU by itself with such a
-    /// series, as ath9k does: a whole aggregate in a mode that may not work would cost many times the airtime.
+    /// Its first stage tests a mode (Minstrel's look-around). A sender with A-MPDUs sends one new
+    /// MPDU by itself with such a series, as ath9k does: a whole aggregate in a mode that may
+    /// not work would cost many times the airtime.
     #[inline]
     pub fn is_sample(&self) -> bool {
         self.is_sample
@@ -91,7 +93,8 @@ impl RateSeries {
     pub fn total_tries(&self) -> u32 {
         self.stages().iter().map(|s| u32::from(s.tries)).sum()
     }
-    /// The index of the stage that makes try number `n`, counted from 0; `None` when the series is used up.
+    /// The index of the stage that makes try number `n`, counted from 0; `None` when the series is
+    /// used up.
     #[inline]
     pub fn stage_of_try(&self, n: u32) -> Option<usize> {
         let mut end = 0;
@@ -114,7 +117,8 @@ pub struct TxStatus<'a> {
     pub tries: [u8; RateSeries::MAX_STAGES],
     /// MPDUs sent in each try.
     pub mpdus: u16,
-    /// MPDUs acknowledged after the last try; 0: no ACK or Block Ack came. Those of the earlier tries all failed.
+    /// MPDUs acknowledged after the last try; 0: no ACK or Block Ack came. Those of the earlier
+    /// tries all failed.
     pub acked: u16,
     /// They went as an A-MPDU, even of one MPDU.
     pub is_ampdu: bool,
@@ -135,9 +139,11 @@ pub struct RateContext {
 
 /// Rate control towards one receiver.
 pub trait RateControl {
-    /// The series for the next frame or A-MPDU. `is_retransmission`: it can hold nothing but MPDUs that were sent before, or were
-    /// asked about before; then it is no sample. Where a driver pulls frames out of mac80211's queues, a sample is for the frame that
-    /// has just left its queue. `snr_db`: signal-to-noise ratio at the receiver, for a policy that asks for it ([`Self::wants_snr`]).
+    /// The series for the next frame or A-MPDU. `is_retransmission`: it can hold nothing but MPDUs
+    /// that were sent before, or were asked about before; then it is no sample. Where a driver
+    /// pulls frames out of mac80211's queues, a sample is for the frame that has just left its
+    /// queue. `snr_db`: signal-to-noise ratio at the receiver, for a policy that asks for it
+    /// ([`Self::wants_snr`]).
     fn choose(&mut self, now: Time, is_retransmission: bool, snr_db: Option<f32>) -> RateSeries;
 
     /// A frame or an A-MPDU was acknowledged, in part or not at all.

@@ -1,21 +1,22 @@
 //! Onoe: a threshold on the share of frames that needed another try, counted over a second.
 //!
-//! Source: A. Onoe's rate control of the madwifi driver (2004), as FreeBSD has it in `sys/dev/ath/ath_rate/onoe/onoe.c`.
+//! Source: A. Onoe's rate control of the madwifi driver (2004), as FreeBSD has it in
+//! `sys/dev/ath/ath_rate/onoe/onoe.c`.
 //!
-//! Every `interval` it looks at the frames sent since. It goes one mode down if none arrived. Otherwise it needs `enough`
-//! frames. It goes down if more tries failed than frames arrived. It earns a credit if no frame was given up, and the
-//! failed tries are fewer than `raise_below` of the frames. Anything between costs a credit. With `credits` of them it
-//! goes one mode up.
+//! Every `interval` it looks at the frames sent since. It goes one mode down if none arrived.
+//! Otherwise it needs `enough` frames. It goes down if more tries failed than frames arrived. It
+//! earns a credit if no frame was given up, and the failed tries are fewer than `raise_below` of
+//! the frames. Anything between costs a credit. With `credits` of them it goes one mode up.
 //!
-//! Siblings: ARF and AARF go by runs of frames, and so by chance within milliseconds. Onoe is slow and conservative.
-//! Minstrel measures every mode.
+//! Siblings: ARF and AARF go by runs of frames, and so by chance within milliseconds. Onoe is slow
+//! and conservative. Minstrel measures every mode.
 //!
-//! Valid: for single frames. It takes collisions for a weak signal. Where more than a tenth of the frames need a second
-//! try, it does not come back from slower modes.
+//! Valid: for single frames. It takes collisions for a weak signal. Where more than a tenth of the
+//! frames need a second try, it does not come back from slower modes.
 //!
-//! Deviations: the series is the driver's. It is four tries in the mode, and two in each of the next two slower ones and
-//! in the slowest. It begins in the fastest mode. The driver began at 24 or 36 Mbit/s or
-//! below, depending on the signal.
+//! Deviations: the series is the driver's. It is four tries in the mode, and two in each of the
+//! next two slower ones and in the slowest. It begins in the fastest mode. The driver began at 24
+//! or 36 Mbit/s or below, depending on the signal.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,10 +33,12 @@ use crate::wifi::phy::{Mode, PhyConfig};
 pub struct OnoeConfig {
     /// Time between two looks. 1 s: the driver. Above zero.
     pub interval: Span,
-    /// Frames without which a look decides nothing, unless none arrived. 10: the driver. At least 1.
+    /// Frames without which a look decides nothing, unless none arrived. 10: the driver. At least
+    /// 1.
     #[schemars(range(min = 1))]
     pub enough: u32,
-    /// A look earns a credit if the failed tries are fewer than this part of the frames that arrived. 0.1: the driver.
+    /// A look earns a credit if the failed tries are fewer than this part of the frames that
+    /// arrived. 0.1: the driver.
     pub raise_below: Probability,
     /// Credits that a step up costs. 10: the driver. At least 1.
     #[schemars(range(min = 1))]
@@ -150,7 +153,8 @@ mod tests {
     use crate::wifi::phy::Standard;
     use serde_json::json;
 
-    /// The mode, Mbit/s, after seconds in which 100 frames went, so many of them at their second try.
+    /// The mode, Mbit/s, after seconds in which 100 frames went, so many of them at their second
+    /// try.
     fn after(onoe: &mut Onoe, second: &mut u64, retried: &[u32]) -> u64 {
         for &retried in retried {
             let now = Time::ZERO + Span::from_secs(*second);

@@ -15,7 +15,8 @@ pub(super) fn fixed_point(p: Probability) -> u32 {
     round32(p.get() * f64::from(ONE))
 }
 
-/// Moves `average` towards `sample`; `old_weight` of [`ONE`] is the share of the average that stays.
+/// Moves `average` towards `sample`; `old_weight` of [`ONE`] is the share of the average that
+/// stays.
 pub(super) fn ewma(average: u32, sample: u32, old_weight: u32) -> u32 {
     let sum = u64::from(average) * u64::from(old_weight) + u64::from(sample) * u64::from(ONE - old_weight);
     saturate32(sum >> 16)
@@ -35,7 +36,8 @@ pub(super) struct RateStats {
 }
 
 impl RateStats {
-    /// Ends an interval. Without an attempt the probability stays; the first measurement is taken as it is.
+    /// Ends an interval. Without an attempt the probability stays; the first measurement is taken
+    /// as it is.
     pub(super) fn end_interval(&mut self, old_weight: u32) {
         if self.attempts == 0 {
             self.idle_intervals = self.idle_intervals.saturating_add(1);
@@ -111,7 +113,8 @@ impl Airtime {
     fn access(&self, cw: u32) -> Span {
         self.timing.difs() + self.timing.slot * u64::from(cw) / 2
     }
-    /// From the start of the PPDU, or of the protection ahead of it, to the end of its acknowledgement.
+    /// From the start of the PPDU, or of the protection ahead of it, to the end of its
+    /// acknowledgement.
     pub(super) fn exchange(&self, mode: Mode, psdu_bytes: u32, is_ampdu: bool) -> Span {
         let response = if is_ampdu { self.timing.block_ack(mode) } else { self.timing.ack(mode) };
         self.timing.protection_time(mode) + self.timing.ppdu(mode, psdu_bytes) + self.timing.sifs + response
@@ -185,7 +188,8 @@ impl Ranking {
     }
 }
 
-/// `throughput = probability * error-free throughput`, the probability capped and, below a floor, taken as none.
+/// `throughput = probability * error-free throughput`, the probability capped and, below a floor,
+/// taken as none.
 pub(super) fn throughput_bps(stats: &RateStats, error_free_bps: u64, floor: u32, cap: u32) -> u64 {
     if stats.probability < floor {
         return 0;
@@ -261,7 +265,8 @@ mod tests {
     #[test]
     fn throughput_is_payload_over_the_whole_exchange() {
         let airtime = airtime();
-        // 1536-byte MPDU at 54 Mbit/s: 248 us, SIFS 16 us, ACK 28 us; before it DIFS and 7.5 slots, 101.5 us.
+        // 1536-byte MPDU at 54 Mbit/s: 248 us, SIFS 16 us, ACK 28 us; before it DIFS and 7.5 slots, 101.5
+        // us.
         let exchange = airtime.exchange(Mode::OFDM[7], 1536, false);
         assert_eq!(exchange, Span::from_us(292));
         assert_eq!(airtime.error_free_bps(12_000, exchange), 30_495_552);

@@ -57,7 +57,8 @@ impl Steps {
         series
     }
 
-    /// A step up follows after `run` frames in a row that were acknowledged at once, or after `timer_frames` in all; 0: never.
+    /// A step up follows after `run` frames in a row that were acknowledged at once, or after
+    /// `timer_frames` in all; 0: never.
     pub(super) fn on_status(&mut self, status: &TxStatus<'_>, run: u16, timer_frames: u16) -> Option<Fall> {
         // A frame may have waited while another one moved the mode.
         if status.series.first().mode != self.modes[self.at] {

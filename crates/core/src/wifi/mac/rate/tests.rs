@@ -33,7 +33,8 @@ pub(super) fn config(value: serde_json::Value) -> RateConfig {
     serde_json::from_value(value).unwrap()
 }
 
-/// A saturated sender of 1500-byte packets: A-MPDUs of up to 32 MPDUs and 4 ms with HT and VHT, single frames else.
+/// A saturated sender of 1500-byte packets: A-MPDUs of up to 32 MPDUs and 4 ms with HT and VHT,
+/// single frames else.
 pub(super) struct Sender {
     control: AnyRateControl,
     timing: Timing,
@@ -104,7 +105,8 @@ impl Sender {
         (mpdus, self.try_ns(series.first().mode, psdu, is_ampdu))
     }
 
-    /// One frame or A-MPDU through its series. `success` is the probability that an MPDU arrives in a mode at a time.
+    /// One frame or A-MPDU through its series. `success` is the probability that an MPDU arrives in
+    /// a mode at a time.
     pub fn send(&mut self, snr_db: Option<f32>, success: &mut dyn FnMut(Time, Mode) -> f64) {
         let series = self.control.choose(self.now, false, snr_db);
         let (mpdus, psdu, is_ampdu) = self.aggregate(&series);
@@ -411,7 +413,8 @@ fn fixed_takes_the_mode_it_was_told() {
     }
 }
 
-/// Goodput in bit/s of nothing but first tries in `mode`, of which the share `p` arrives: what a policy is after.
+/// Goodput in bit/s of nothing but first tries in `mode`, of which the share `p` arrives: what a
+/// policy is after.
 pub(super) fn expected_bps(phy: &PhyConfig, mode: Mode, p: f64) -> f64 {
     let fixed = RateConfig::Fixed(FixedConfig::default());
     let sender = Sender::new(&fixed, phy, 1);
@@ -486,7 +489,8 @@ fn the_minstrels_weigh_losses_against_rate() {
         // Estimates are noisy, and neighbours differ little.
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         let worst = shares.iter().copied().fold(1.0, f64::min);
-        // Linux 6.12 counts data at its length and the rest at the same for all, and takes what was never tried to be good.
+        // Linux 6.12 counts data at its length and the rest at the same for all, and takes what was never
+        // tried to be good.
         let (least, of_worst) = if is_targeted(&config) { (0.88, 0.82) } else { (0.92, 0.87) };
         assert!(mean > least && worst > of_worst, "{mean:.3}, at worst {worst:.3} of the optimum: {config:?}");
     }
@@ -504,8 +508,9 @@ fn the_minstrels_follow_a_change() {
         let faster = modes.iter().filter(|m| m.rate() > low.rate()).count();
         // Linux 6.12 tests at most one mode in 20 ms, and a random faster one a third of the time.
         let up = if is_targeted(&config) { 30 } else { 20 };
-        // Up: one good sample is enough. Down: a mode that was good takes 9 intervals to fall below 10 % (0.75^9 < 0.1), and
-        // all that are faster have to be found out, one after the other or as many at once as a series uses.
+        // Up: one good sample is enough. Down: a mode that was good takes 9 intervals to fall below 10 %
+        // (0.75^9 < 0.1), and all that are faster have to be found out, one after the other or as
+        // many at once as a series uses.
         for (from, to, intervals) in [(low, high, up), (high, low, 9 + 9 * faster.div_ceil(used_at_once))] {
             let best = optimum_bps(&phy, p_up_to(to));
             let mut at_the_change = 0.0;
@@ -545,7 +550,8 @@ fn samples_keep_to_their_share() {
         let expected = 10_000.0 / every;
         assert!((f64::from(sender.samples) - expected).abs() <= 2.0, "{} of {expected}", sender.samples);
     }
-    // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length; or frames, at most one in `sample_interval`.
+    // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length; or frames, at most one in
+    // `sample_interval`.
     for (mpdus, aggregated) in [(1, false), (32, true)] {
         for sampling in ["table", "targeted"] {
             let phy = phy(Standard::N);
@@ -608,7 +614,8 @@ fn samples_are_single_tries_and_never_retransmissions() {
     }
 }
 
-/// Mean goodput in Mbit/s, share of MPDUs sent in vain, and mean MAC rate in Mbit/s by airtime over a minute with shadowing.
+/// Mean goodput in Mbit/s, share of MPDUs sent in vain, and mean MAC rate in Mbit/s by airtime over
+/// a minute with shadowing.
 fn over_a_fading_channel(config: &RateConfig, phy: &PhyConfig, snr_db: f64) -> (f64, f64, f64) {
     let signal = json!({ "kind": "snr", "snr_db": snr_db, "shadowing": { "sigma_db": 4.0, "correlation": "1s" } });
     let signal = serde_json::from_value(signal).unwrap();
@@ -684,7 +691,8 @@ fn a_series_is_the_best_three_and_the_most_reliable() {
     let phy = phy(Standard::N);
     let mut control = RateConfig::by_name("minstrel_ht").unwrap().build(&context(&phy, 1));
     let modes = phy.modes();
-    // Acknowledged of 20 single MPDUs. Throughput about 0.2 * 65, 0.8 * 52, 0.9 * 39 (capped), 0.9 * 26, 0.05 * 58.5.
+    // Acknowledged of 20 single MPDUs. Throughput about 0.2 * 65, 0.8 * 52, 0.9 * 39 (capped), 0.9 *
+    // 26, 0.05 * 58.5.
     for (mcs, acked) in [(7, 4), (6, 1), (5, 16), (4, 18), (3, 20)] {
         let series = RateSeries::of(Stage { mode: modes[mcs], tries: 1, rts: false });
         for n in 0..20 {

@@ -51,7 +51,8 @@ impl Rig {
     }
 }
 
-/// The study's figure 3, index 2. `-n`: arrived corrupt. (MPDUs, what each sends up, receptions afterwards)
+/// The study's figure 3, index 2. `-n`: arrived corrupt. (MPDUs, what each sends up, receptions
+/// afterwards)
 #[test]
 fn the_studys_figure_3() {
     #[allow(clippy::type_complexity)] // a table

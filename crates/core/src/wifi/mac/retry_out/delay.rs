@@ -1,30 +1,33 @@
-//! Delay: gives MPDUs up, as soon as they fail, at a pace that a measured delay sets: CoDel's law across the air.
+//! Delay: gives MPDUs up, as soon as they fail, at a pace that a measured delay sets: CoDel's law
+//! across the air.
 //!
-//! Source: our own, with the control law of RFC 8289 and the timestamps of RFC 7323. The study `ap-retry-out` does not
-//! have it.
+//! Source: our own, with the control law of RFC 8289 and the timestamps of RFC 7323. The study
+//! `ap-retry-out` does not have it.
 //!
-//! It measures the delay at the access point alone, without clocks to agree. A packet goes down to the station with
-//! TSval `v`; the station's segments made after it carry TSecr `v`. Between the two passes the time in the station's
-//! queue and on the air, and nothing else. While the least of these delays stays above `target` for an `interval`, one
-//! MPDU is given up at `index` retries. The next follows not before `interval / sqrt(n)` later, where n counts them; a
-//! queue discipline would run the same law on the station itself. Below the target nothing is given up, whatever the
-//! rate. So a station that sends little, or has an AQM of its own, is left alone. A station that its neighbours slow
-//! down is not.
+//! It measures the delay at the access point alone, without clocks to agree. A packet goes down to
+//! the station with TSval `v`; the station's segments made after it carry TSecr `v`. Between the
+//! two passes the time in the station's queue and on the air, and nothing else. While the least of
+//! these delays stays above `target` for an `interval`, one MPDU is given up at `index` retries.
+//! The next follows not before `interval / sqrt(n)` later, where n counts them; a queue discipline
+//! would run the same law on the station itself. Below the target nothing is given up, whatever the
+//! rate. So a station that sends little, or has an AQM of its own, is left alone. A station that
+//! its neighbours slow down is not.
 //!
-//! Two rules tell a queue from an application's pause. An echo counts only when at least `backlog` segments of its
-//! connection came up since `v` went down. By Little's law they are the queue that it went through. Waiting is counted
-//! from no earlier than the end of the station's last silence of an `interval`, which ends the state of dropping too.
+//! Two rules tell a queue from an application's pause. An echo counts only when at least `backlog`
+//! segments of its connection came up since `v` went down. By Little's law they are the queue that
+//! it went through. Waiting is counted from no earlier than the end of the station's last silence
+//! of an `interval`, which ends the state of dropping too.
 //!
 //! Siblings: `stepped` takes a low MAC rate as a sign of a long queue, and `fixed` measures
 //! nothing.
 //!
-//! Valid: for connections with timestamps (the others neither steer nor are spared) and delayed ACKs well below
-//! `target`.
+//! Valid: for connections with timestamps (the others neither steer nor are spared) and delayed
+//! ACKs well below `target`.
 //!
-//! Memory is bounded: the 4 connections heard of last, and for each the 32 latest timestamps, taken at
-//! least `target / 8` apart. An echo older than all of those is known to be at least as late as the oldest, and the
-//! law asks no more. Between two timestamps kept, the measured delay is too long by less than their distance, which
-//! the least over an interval hides.
+//! Memory is bounded: the 4 connections heard of last, and for each the 32 latest timestamps, taken
+//! at least `target / 8` apart. An echo older than all of those is known to be at least as late as
+//! the oldest, and the law asks no more. Between two timestamps kept, the measured delay is too
+//! long by less than their distance, which the least over an interval hides.
 //!
 //! Deviations: from CoDel: the give-up acts on one MPDU of the station, not on the head of a queue.
 
@@ -48,18 +51,20 @@ const PROBES: usize = 32;
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "DelayRetryOutConfig")]
 pub struct DelayConfig {
-    /// Acceptable delay from a packet's arrival at the station to that of its echo. Above zero, below `interval`. 50 ms: the
-    /// time of about ten aggregates of the longest duration (5.484 ms, IEEE 802.11-2020 table 19-25). So aggregation never
-    /// counts as a queue. The study measured ten times as much.
+    /// Acceptable delay from a packet's arrival at the station to that of its echo. Above zero,
+    /// below `interval`. 50 ms: the time of about ten aggregates of the longest duration (5.484
+    /// ms, IEEE 802.11-2020 table 19-25). So aggregation never counts as a queue. The study
+    /// measured ten times as much.
     pub target: Span,
-    /// Time for which the delay must stay above target before an MPDU is given up. RFC 8289: 100 ms.
+    /// Time for which the delay must stay above target before an MPDU is given up. RFC 8289: 100
+    /// ms.
     pub interval: Span,
-    /// Estimated retries of an MPDU that may be given up; 0: one corrupt copy is enough. The law sets the pace. So a
-    /// larger index only makes it wait for an MPDU that fails more often.
+    /// Estimated retries of an MPDU that may be given up; 0: one corrupt copy is enough. The law
+    /// sets the pace. So a larger index only makes it wait for an MPDU that fails more often.
     #[schemars(range(max = 255))]
     pub index: u32,
-    /// Segments that must come up between a timestamp and its echo for the delay to count as a queue. At least 1. 4: as many
-    /// as an initial window of old.
+    /// Segments that must come up between a timestamp and its echo for the delay to count as a
+    /// queue. At least 1. 4: as many as an initial window of old.
     #[schemars(range(min = 1))]
     pub backlog: u32,
 }
@@ -141,8 +146,8 @@ impl Flow {
         self.len += 1;
     }
 
-    /// The newest probe that the station had when it made a segment echoing `ts_ecr`; the oldest there is if it had none of
-    /// them yet: its delay is a lower bound of the segment's.
+    /// The newest probe that the station had when it made a segment echoing `ts_ecr`; the oldest
+    /// there is if it had none of them yet: its delay is a lower bound of the segment's.
     fn probe_for(&self, ts_ecr: u32) -> Option<Probe> {
         let newest = (0..self.len).rev().map(|i| self.probe(i)).find(|p| !is_later(p.ts_val, ts_ecr));
         newest.or_else(|| (self.len > 0).then(|| self.probe(0)))
@@ -319,9 +324,9 @@ mod tests {
 
     #[test]
     fn gives_up_by_codels_law_while_the_delay_stays_above_target() {
-        // The first echo, of what went down at 0 ms, comes at 80 ms. Nothing counts as a queue until four segments came up
-        // after a timestamp went down, nor for more than the time since the station was first heard: 50 ms of that at 130 ms.
-        // Then an interval, and 100 ms / sqrt(n).
+        // The first echo, of what went down at 0 ms, comes at 80 ms. Nothing counts as a queue until four
+        // segments came up after a timestamp went down, nor for more than the time since the
+        // station was first heard: 50 ms of that at 130 ms. Then an interval, and 100 ms / sqrt(n).
         assert_eq!(Station::new().run(0, 800, 80), [230, 330, 401, 459, 509, 554, 595, 633, 669, 703, 735, 766, 795]);
     }
 
@@ -344,8 +349,8 @@ mod tests {
         assert_eq!(station.run(480, 600, 10), [0; 0]);
         // At 598 ms came the echo of 585 ms; of the timestamps kept, the one before it is that of 580 ms.
         assert_eq!(station.policy.delay(), Some(Span::from_ms(18)));
-        // The fifth segment, at 688 ms, finds a queue of 88 ms. Then on from the three by which the count had grown: after
-        // 57.7 ms, then 50.
+        // The fifth segment, at 688 ms, finds a queue of 88 ms. Then on from the three by which the count
+        // had grown: after 57.7 ms, then 50.
         assert_eq!(station.run(600, 900, 80), [788, 846, 896]);
     }
 
@@ -369,7 +374,8 @@ mod tests {
                 assert_eq!(policy.index(t), None, "{every} ms");
             }
         }
-        // Bursts of ten every half second: the first of a burst has waited for the application, not in a queue.
+        // Bursts of ten every half second: the first of a burst has waited for the application, not in a
+        // queue.
         let mut policy = DelayConfig::default().build(&());
         for n in 1..40 {
             for i in 0..10 {

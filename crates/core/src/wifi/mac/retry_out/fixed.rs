@@ -1,10 +1,10 @@
 //! Fixed: one retry-out index, whatever the rate.
 //!
-//! Source: the study `ap-retry-out`, figures 16 and 17. It compares indices 2, 5 and 8 held fixed to derive the table
-//! of `stepped`.
+//! Source: the study `ap-retry-out`, figures 16 and 17. It compares indices 2, 5 and 8 held fixed
+//! to derive the table of `stepped`.
 //!
-//! Siblings: `stepped` and `delay` change the index. A small fixed index costs throughput at high rates; a large one
-//! leaves the delay of low rates as it was.
+//! Siblings: `stepped` and `delay` change the index. A small fixed index costs throughput at high
+//! rates; a large one leaves the delay of low rates as it was.
 //!
 //! Valid: for experiments, and for stations whose rate hardly varies.
 //!

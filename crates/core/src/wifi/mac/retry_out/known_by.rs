@@ -17,12 +17,14 @@ pub enum TcpKnownBy {
     /// Its payload, as the study has it: only without encryption.
     #[default]
     Payload,
-    /// Its length: an IP packet of 1400 bytes or more. A TCP segment under 1500 bytes of MTU has 1492 or more, through most
-    /// tunnels 1400. QUIC and calls mostly stay below (RFC 9000, section 14: 1200 bytes must work).
+    /// Its length: an IP packet of 1400 bytes or more. A TCP segment under 1500 bytes of MTU has
+    /// 1492 or more, through most tunnels 1400. QUIC and calls mostly stay below (RFC 9000,
+    /// section 14: 1200 bytes must work).
     Length,
     /// More than half of the latest 16 MPDUs that arrived correct carry TCP.
     LastGood,
-    /// All of the latest 64 MPDUs that arrived correct carry TCP: a Block Ack window without anything else.
+    /// All of the latest 64 MPDUs that arrived correct carry TCP: a Block Ack window without
+    /// anything else.
     AllTcp,
     /// At least one of the latest 64 MPDUs that arrived correct has the same length, and all with
     /// that length carry TCP.

@@ -10,7 +10,8 @@ use crate::policy::policies;
 use crate::range::within;
 use crate::units::{DataRate, Span, Time};
 
-/// Chooses the retry-out index for one sender and TID. The reorder buffer counts receptions and acts; this only decides.
+/// Chooses the retry-out index for one sender and TID. The reorder buffer counts receptions and
+/// acts; this only decides.
 ///
 /// Any call may be left out by an owner that has nothing to report.
 pub trait RetryOut {
@@ -27,7 +28,8 @@ pub trait RetryOut {
     /// it when it arrives, not when it is back in order.
     fn on_up(&mut self, _now: Time, _flow: u32, _ts_ecr: u32) {}
 
-    /// Estimated retries at which an MPDU with a TCP segment is given up; 0: at its first corrupt copy. `None`: none is.
+    /// Estimated retries at which an MPDU with a TCP segment is given up; 0: at its first corrupt
+    /// copy. `None`: none is.
     fn index(&mut self, now: Time) -> Option<u32>;
 
     /// An MPDU was given up.

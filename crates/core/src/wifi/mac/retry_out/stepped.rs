@@ -2,18 +2,19 @@
 //!
 //! Source: the study `ap-retry-out` (IPSJ Journal 58(2), 2017), section 3.2 and table 1.
 //!
-//! The slower a station sends, the longer its queue takes to drain. So at a low rate an MPDU is given up earlier, TCP
-//! loses a segment and halves its window. From the last step on the remedy rests. The rate of each A-MPDU is smoothed
-//! exponentially, the new one with weight `smoothing`.
+//! The slower a station sends, the longer its queue takes to drain. So at a low rate an MPDU is
+//! given up earlier, TCP loses a segment and halves its window. From the last step on the remedy
+//! rests. The rate of each A-MPDU is smoothed exponentially, the new one with weight `smoothing`.
 //!
-//! Siblings: `fixed` is one step for all rates. `delay` measures the delay that the rate only suggests.
+//! Siblings: `fixed` is one step for all rates. `delay` measures the delay that the rate only
+//! suggests.
 //!
-//! Valid: the table was found for one station alone on 802.11n at 5 GHz with two streams and ath9k's 30 retries. A
-//! station that shares the medium drains slower than its rate says. A station that sends little is measured by its
-//! rate all the same.
+//! Valid: the table was found for one station alone on 802.11n at 5 GHz with two streams and
+//! ath9k's 30 retries. A station that shares the medium drains slower than its rate says. A station
+//! that sends little is measured by its rate all the same.
 //!
-//! Deviations: none; these are choices that the study leaves open. The first A-MPDU sets the average, and before it
-//! nothing is given up. A rate equal to a bound belongs to the step above.
+//! Deviations: none; these are choices that the study leaves open. The first A-MPDU sets the
+//! average, and before it nothing is given up. A rate equal to a bound belongs to the step above.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,11 @@
 //! mac80211: FQ-CoDel for each station and access category, and stations served by airtime. The
 //! driver decides how many frames lie below these queues.
 //!
-//! Source: Høiland-Jørgensen et al., *Ending the Anomaly*, USENIX ATC 2017; Linux, read in 6.12. Airtime fairness was ath9k's own
-//! from 4.11 on (commit 63fefa050477) and is mac80211's since 5.1 (Add airtime accounting and scheduling to TXQs). Stations in turn:
-//! net/mac80211/tx.c, `ieee80211_next_txq`. Airtime: net/mac80211/sta_info.c, `ieee80211_sta_register_airtime`. The bound on
-//! frames below by their airtime, AQL, is of 5.5.
+//! Source: Høiland-Jørgensen et al., *Ending the Anomaly*, USENIX ATC 2017; Linux, read in 6.12.
+//! Airtime fairness was ath9k's own from 4.11 on (commit 63fefa050477) and is mac80211's since 5.1
+//! (Add airtime accounting and scheduling to TXQs). Stations in turn: net/mac80211/tx.c,
+//! `ieee80211_next_txq`. Airtime: net/mac80211/sta_info.c, `ieee80211_sta_register_airtime`. The
+//! bound on frames below by their airtime, AQL, is of 5.5.
 //!
 //! **Turns.** Each station has a deficit of airtime. A station that has used more than its share is
 //! passed over, and gets a quantum each time. A station without packets gets it, too, for 100 ms. A
@@ -29,14 +30,17 @@
 //! (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`). The driver also decides how
 //! a station hands packets up: ath9k one by one, mt76 merged by GRO.
 //!
-//! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each takes.
+//! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each
+//! takes.
 //!
 //! Valid: every 802.11 PHY; not WaveLAN.
 //!
-//! Deviations: 64 flow queues for each station, where the kernel has 4096 for all stations together. A station whose Block Ack window
-//! is full is passed over; in ath9k it keeps its turn. Without A-MPDUs ath9k has up to eight frames in its hardware, here one. Each
-//! frame adds to AQL at the mode that rate control thinks best. The driver of mt76 takes frames of a station until AQL stops it, here a
-//! frame of each in turn. With it stations are served by airtime where the chip forms its PPDUs.
+//! Deviations: 64 flow queues for each station, where the kernel has 4096 for all stations
+//! together. A station whose Block Ack window is full is passed over; in ath9k it keeps its turn.
+//! Without A-MPDUs ath9k has up to eight frames in its hardware, here one. Each frame adds to AQL
+//! at the mode that rate control thinks best. The driver of mt76 takes frames of a station until
+//! AQL stops it, here a frame of each in turn. With it stations are served by airtime where the
+//! chip forms its PPDUs.
 
 use std::collections::VecDeque;
 
@@ -58,38 +62,43 @@ use crate::wifi::trace::Ac;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
-    /// It pulls an A-MPDU at a time, of one station's frames, whenever fewer than `aggregation.formed_ahead` are ready (2:
-    /// `ATH_AGGR_MIN_QDEPTH`). Linux 6.12, drivers/net/wireless/ath/ath9k/xmit.c, `ath_txq_schedule`, `ath_tx_sched_aggr`.
-    /// It hands packets up one by one, without receive offload (recv.c, `ath_rx_tasklet`).
+    /// It pulls an A-MPDU at a time, of one station's frames, whenever fewer than
+    /// `aggregation.formed_ahead` are ready (2: `ATH_AGGR_MIN_QDEPTH`). Linux 6.12,
+    /// drivers/net/wireless/ath/ath9k/xmit.c, `ath_txq_schedule`, `ath_tx_sched_aggr`. It hands
+    /// packets up one by one, without receive offload (recv.c, `ath_rx_tasklet`).
     Ath9k,
-    /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below. Linux 6.12,
-    /// drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`. It hands packets up through GRO (mac80211.c,
-    /// `mt76_rx_complete`).
+    /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below.
+    /// Linux 6.12, drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`. It hands
+    /// packets up through GRO (mac80211.c, `mt76_rx_complete`).
     Mt76,
 }
 
-/// FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 5.5.
+/// FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it
+/// since 5.5.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "Mac80211Config")]
 pub struct Mac80211Config {
-    /// The queues of one station and access category. Defaults: target 20 ms, interval 100 ms, quantum 300 bytes, 8192
-    /// packets, 4 MiB, ECN on. Each has 64 flow queues; the kernel has 4096 for all stations together.
+    /// The queues of one station and access category. Defaults: target 20 ms, interval 100 ms,
+    /// quantum 300 bytes, 8192 packets, 4 MiB, ECN on. Each has 64 flow queues; the kernel has
+    /// 4096 for all stations together.
     pub fq_codel: FqCodelConfig,
     /// Stations are served by airtime rather than in turn.
     pub airtime_fairness: bool,
-    /// Frames that a station sends to this radio count as its airtime as well (`AIRTIME_USE_RX`), if the driver reports it, as
-    /// ath9k does. A station that uploads much waits longer for its downloads.
+    /// Frames that a station sends to this radio count as its airtime as well (`AIRTIME_USE_RX`),
+    /// if the driver reports it, as ath9k does. A station that uploads much waits longer for
+    /// its downloads.
     pub airtime_received: bool,
     /// Airtime a station may use before the next one's turn (its weight, 256 us).
     pub airtime_quantum: Span,
     /// How the driver takes frames out of the queues.
     pub driver: Driver,
-    /// Bound on the frames below the queues by their airtime. Default: as the driver announces it, on for `mt76`
-    /// (drivers/net/wireless/mediatek/mt76/mac80211.c), not there in `ath9k` (drivers/net/wireless/ath/ath9k/init.c).
+    /// Bound on the frames below the queues by their airtime. Default: as the driver announces it,
+    /// on for `mt76` (drivers/net/wireless/mediatek/mt76/mac80211.c), not there in `ath9k`
+    /// (drivers/net/wireless/ath/ath9k/init.c).
     pub aql: Option<bool>,
-    /// Airtime that may be pending for one station and access category while the radio as a whole is above
-    /// `aql_threshold`.
+    /// Airtime that may be pending for one station and access category while the radio as a whole
+    /// is above `aql_threshold`.
     pub aql_low: Span,
     /// The same while it is below.
     pub aql_high: Span,
@@ -268,8 +277,8 @@ impl TransmitPath for Mac80211 {
     fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver {
         let txqs = &mut self.categories[ac.index()].txqs;
         let receiver = Receiver(saturate32(txqs.len() as u64));
-        // No `mtu` is set for these queues (net/mac80211/tx.c, `ieee80211_txq_setup_flows`; include/net/codel_impl.h): CoDel may drop down
-        // to the last packet.
+        // No `mtu` is set for these queues (net/mac80211/tx.c, `ieee80211_txq_setup_flows`;
+        // include/net/codel_impl.h): CoDel may drop down to the last packet.
         let context = QueueContext { mtu: 0, ..context.clone() };
         let queue = Some(Box::new(self.config.fq_codel.build_for_station(&context)));
         txqs.push(Txq {
@@ -503,7 +512,8 @@ mod tests {
 
     #[test]
     fn rounds_go_on_until_somebody_has_a_share() {
-        // The first round leaves -344, -144 and -244, the second -88, 112 and 12; then the first is passed over once more.
+        // The first round leaves -344, -144 and -244, the second -88, 112 and 12; then the first is passed
+        // over once more.
         let (mut path, all) = stations(&[-600, -400, -500]);
         let turn = path.turn(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
         assert_eq!((turn.at, left_us(&path)), (1, vec![168, 112, 12]));

@@ -19,7 +19,8 @@ pub struct TransmitContext {
     pub streams: [Stream; 4],
 }
 
-/// The frames of one access category for one receiver, from one association to its end: a number of the queues' own.
+/// The frames of one access category for one receiver, from one association to its end: a number of
+/// the queues' own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Receiver(pub u32);
 
@@ -78,7 +79,8 @@ pub trait TransmitPath {
     /// A packet comes from the host.
     fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops);
 
-    /// The next packet for the driver, and the airtime booked for it. `airtime` estimates that of a packet.
+    /// The next packet for the driver, and the airtime booked for it. `airtime` estimates that of a
+    /// packet.
     fn dequeue(
         &mut self,
         now: Time,

@@ -1,15 +1,16 @@
-//! Qdisc: a queue discipline for each access category before a driver queue of frames. The driver serves its stations in
-//! turn, a PPDU each.
+//! Qdisc: a queue discipline for each access category before a driver queue of frames. The driver
+//! serves its stations in turn, a PPDU each.
 //!
-//! Source: Linux until 4.10, where the driver's queue of frames lay below the interface's discipline. Its length is ath9k's
-//! `ATH_MAX_QDEPTH` (drivers/net/wireless/ath/ath9k/ath9k.h).
+//! Source: Linux until 4.10, where the driver's queue of frames lay below the interface's
+//! discipline. Its length is ath9k's `ATH_MAX_QDEPTH` (drivers/net/wireless/ath/ath9k/ath9k.h).
 //!
-//! Siblings: `mac80211` has a queue for each station and shares airtime. Here one queue serves all stations, and one that is slow
-//! fills it for all.
+//! Siblings: `mac80211` has a queue for each station and shares airtime. Here one queue serves all
+//! stations, and one that is slow fills it for all.
 //!
 //! Valid: every PHY, WaveLAN among them.
 //!
-//! Deviations: the driver takes frames from the discipline as soon as it has room, without an interrupt in between.
+//! Deviations: the driver takes frames from the discipline as soon as it has room, without an
+//! interrupt in between.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,8 @@ use crate::queue::{AnyQueue, Drops, FifoConfig, Hosts, QueueConfig, QueueContext
 use crate::units::{Span, Time};
 use crate::wifi::trace::Ac;
 
-/// A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10.
+/// A queue discipline for each access category before a driver queue of frames, as Linux had it
+/// until 4.10.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "QdiscConfig")]

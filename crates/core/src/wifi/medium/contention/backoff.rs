@@ -1,7 +1,9 @@
-//! The backoff of one access category: its window, when its first slot begins, and how slots are counted.
+//! The backoff of one access category: its window, when its first slot begins, and how slots are
+//! counted.
 //!
-//! The window grows with each transmission that stays without answer and with each collision inside the radio; it starts again at
-//! its least after an answer, and after as many failures in a row as the retry limit (IEEE 802.11-2020 10.3.3, 10.23.2.2).
+//! The window grows with each transmission that stays without answer and with each collision inside
+//! the radio; it starts again at its least after an answer, and after as many failures in a row as
+//! the retry limit (IEEE 802.11-2020 10.3.3, 10.23.2.2).
 //!
 //! [`Rule`] selects other rules for radios of WaveLAN: nothing tells them of a failure, so their
 //! range grows when they find the medium busy again. After an exchange they draw a backoff only if
@@ -60,9 +62,11 @@ pub(super) struct Window {
     retry_limit: u8,
     /// WaveLAN: the window of a frame that follows one of the radio's own.
     cw_next: u32,
-    /// WaveLAN, [`Rule::Resense`]: while others send, when the backoff is over; [`NEVER`]: one is to begin.
+    /// WaveLAN, [`Rule::Resense`]: while others send, when the backoff is over; [`NEVER`]: one is
+    /// to begin.
     pub(super) runs_until: Time,
-    /// WaveLAN: the frame follows one of the radio's own, and its backoff is to be drawn when the medium is idle.
+    /// WaveLAN: the frame follows one of the radio's own, and its backoff is to be drawn when the
+    /// medium is idle.
     pub(super) follows_own: bool,
     /// WaveLAN: the medium was found busy as often as a frame may; its radio drops it.
     pub(super) gives_up: bool,
@@ -116,8 +120,9 @@ impl Window {
         self.runs_until = NEVER;
         self.draw(rng)
     }
-    /// WaveLAN: the medium is idle since `idle_since`, which is now, and the radio's last frame ended at `own_end`. When the next may
-    /// leave, or is given up; `backoff` is what it has to wait, and may be drawn anew.
+    /// WaveLAN: the medium is idle since `idle_since`, which is now, and the radio's last frame
+    /// ended at `own_end`. When the next may leave, or is given up; `backoff` is what it has to
+    /// wait, and may be drawn anew.
     #[cold]
     pub(super) fn resume(
         &mut self,
@@ -146,7 +151,8 @@ impl Window {
     }
 }
 
-/// Slots that have been counted since an instant, as last asked for: radios of one kind mostly began together.
+/// Slots that have been counted since an instant, as last asked for: radios of one kind mostly
+/// began together.
 #[derive(Debug)]
 pub(super) struct Counted {
     kind: u16,

@@ -1,4 +1,5 @@
-//! Carrier sense, physical and virtual: the medium as one radio senses it (IEEE 802.11-2020 10.3.2.1, 10.3.2.3 and 10.3.2.4).
+//! Carrier sense, physical and virtual: the medium as one radio senses it (IEEE 802.11-2020
+//! 10.3.2.1, 10.3.2.3 and 10.3.2.4).
 
 use crate::units::{Span, Time};
 

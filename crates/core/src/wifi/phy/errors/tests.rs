@@ -8,7 +8,8 @@ use crate::rng::Stream;
 
 const GENERATORS: [u32; 2] = [0o133, 0o171];
 
-/// Which of the two coded bits of successive information bits are sent (IEEE 802.11-2020 17.3.5.6, 19.3.11).
+/// Which of the two coded bits of successive information bits are sent (IEEE 802.11-2020 17.3.5.6,
+/// 19.3.11).
 fn puncturing(rate: CodeRate) -> &'static [[bool; 2]] {
     const BOTH: [bool; 2] = [true, true];
     const A: [bool; 2] = [true, false];
@@ -80,8 +81,9 @@ fn ht(mcs: u8) -> Mode {
     Mode::ht(mcs, Width::Mhz20, false).unwrap()
 }
 
-/// SNR in dB for a frame error rate of 10 % at 1458 bytes, 802.11n with BCC in AWGN, MCS 0 to 7: link simulation with
-/// 40 000 frames per point (University of Washington 2020; interpolated), and what this model makes of it.
+/// SNR in dB for a frame error rate of 10 % at 1458 bytes, 802.11n with BCC in AWGN, MCS 0 to 7:
+/// link simulation with 40 000 frames per point (University of Washington 2020; interpolated), and
+/// what this model makes of it.
 #[test]
 fn thresholds_are_near_those_of_link_simulation() {
     let simulated = [0.92, 3.94, 6.43, 9.70, 12.80, 17.04, 18.38, 19.63];
@@ -97,8 +99,8 @@ fn thresholds_are_near_those_of_link_simulation() {
     }
 }
 
-/// The frame error rate of a Viterbi decoder, by simulation: `bits` information bits per frame, coded bits scattered at
-/// random over Gray-mapped symbols, soft decisions.
+/// The frame error rate of a Viterbi decoder, by simulation: `bits` information bits per frame,
+/// coded bits scattered at random over Gray-mapped symbols, soft decisions.
 fn simulated_frame_error_rate(modulation: Modulation, rate: CodeRate, snr_db: f64, bits: usize, frames: u32) -> f64 {
     let mut rng = Stream::of_test(7).open();
     let pattern = puncturing(rate);
@@ -199,8 +201,9 @@ fn bit_exponents() {
         let found = -gray_pam_bhattacharyya(1, snr).ln();
         assert!((found / (snr / 2.0) - 1.0).abs() < 1e-6, "{snr}: {found}");
     }
-    // At high SNR the nearest of the other bit's levels, twice the unit away, decides: energy over noise per dimension
-    // tends to 3 snr / (2 (M - 1)), less a constant for how many bits have such neighbours.
+    // At high SNR the nearest of the other bit's levels, twice the unit away, decides: energy over
+    // noise per dimension tends to 3 snr / (2 (M - 1)), less a constant for how many bits have such
+    // neighbours.
     for (modulation, size) in [(Modulation::Qam16, 16.0), (Modulation::Qam64, 64.0), (Modulation::Qam256, 256.0)] {
         let snr = 40.0 * size;
         let (found, limit) = (bit_exponent(modulation, snr), 3.0 * snr / (2.0 * (size - 1.0)));
@@ -249,12 +252,14 @@ fn differential_qpsk_agrees_with_its_series() {
 
 #[test]
 fn cck_distances() {
-    // By hand for the four words of 5.5 Mbit/s: apart from the phase, any two differ in half of their chips, by pi.
+    // By hand for the four words of 5.5 Mbit/s: apart from the phase, any two differ in half of their
+    // chips, by pi.
     let half = cck_correlations(Modulation::Cck5);
     assert_eq!((half[8], half.iter().sum::<u32>()), (12, 12));
     let full = cck_correlations(Modulation::Cck11);
     assert_eq!(full.iter().sum::<u32>(), 252);
-    // Squared distance 16 - 2 i + ... of at least half the orthogonal one: correlation 1/2 for 24 words, none nearer.
+    // Squared distance 16 - 2 i + ... of at least half the orthogonal one: correlation 1/2 for 24
+    // words, none nearer.
     assert_eq!(full[12..], [24, 0, 0, 0, 0]);
     // With every word its negative.
     assert!((0..17).all(|i| full[i] == full[16 - i]));
@@ -262,8 +267,8 @@ fn cck_distances() {
 
 #[test]
 fn thresholds_of_dsss_and_cck() {
-    // SNR for a frame error rate of 8 % at 1024 bytes (the standard's measure of sensitivity). By hand for 1 Mbit/s:
-    // 0.0834 / 8192 = exp(-x) / 2, x = 10.8 = 10.3 dB, less 13 dB of despreading.
+    // SNR for a frame error rate of 8 % at 1024 bytes (the standard's measure of sensitivity). By hand
+    // for 1 Mbit/s: 0.0834 / 8192 = exp(-x) / 2, x = 10.8 = 10.3 dB, less 13 dB of despreading.
     let model = ErrorModel::default();
     for (mode, expected) in Mode::DSSS.into_iter().zip([-2.68, 1.95, 3.01, 4.46]) {
         let found = snr_for(&model, mode, 1024, 0.92);

@@ -1,13 +1,17 @@
-//! Bit errors: each bit is wrong with a given probability, constant or in bursts, whatever the mode.
+//! Bit errors: each bit is wrong with a given probability, constant or in bursts, whatever the
+//! mode.
 //!
-//! Errors hit each bit by itself, so a frame of n bits arrives with probability (1 - rate)^n. With `burst` there are a good and
-//! a bad state. Each is left after an exponentially distributed time, and the state at the end of a PPDU holds for all of it.
+//! Errors hit each bit by itself, so a frame of n bits arrives with probability (1 - rate)^n. With
+//! `burst` there are a good and a bad state. Each is left after an exponentially distributed time,
+//! and the state at the end of a PPDU holds for all of it.
 //!
-//! Source: D. Duchamp and N. Reynolds, "Measured performance of a wireless LAN", LCN 1992: WaveLAN has as many errors per bit in
-//! short packets as in long ones, mostly not in a row. D. Eckhardt and P. Steenkiste (SIGCOMM 1996) found its error rate near a
-//! wire's under many conditions. Bursts: E. N. Gilbert (1960) and E. O. Elliott (1963).
+//! Source: D. Duchamp and N. Reynolds, "Measured performance of a wireless LAN", LCN 1992: WaveLAN
+//! has as many errors per bit in short packets as in long ones, mostly not in a row. D. Eckhardt
+//! and P. Steenkiste (SIGCOMM 1996) found its error rate near a wire's under many conditions.
+//! Bursts: E. N. Gilbert (1960) and E. O. Elliott (1963).
 //!
-//! Siblings: `error_rate` has a rate for each mode. `snr`, `path_loss` and `trace` derive the error rate from an SNR.
+//! Siblings: `error_rate` has a rate for each mode. `snr`, `path_loss` and `trace` derive the error
+//! rate from an SNR.
 //!
 //! Valid: every PHY; measured for WaveLAN.
 //!
@@ -28,7 +32,8 @@ use crate::units::{Probability, Span, Time};
 #[serde(deny_unknown_fields, remote = "Self")]
 #[schemars(rename = "BitErrorsConfig")]
 pub struct BitErrorsConfig {
-    /// Probability that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes.
+    /// Probability that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of
+    /// 1500 bytes.
     pub rate: Probability,
     /// Times with another bit error rate. Default: none.
     #[serde(default)]
@@ -107,7 +112,8 @@ impl BitErrors {
         BitErrors { good: events_per_bit(config.rate), burst }
     }
 
-    /// Error events per bit at `now`; at an earlier time than the last asked for, those of the last.
+    /// Error events per bit at `now`; at an earlier time than the last asked for, those of the
+    /// last.
     #[inline]
     fn at(&mut self, now: Time) -> f32 {
         let Some(b) = &mut self.burst else { return self.good };
@@ -171,7 +177,8 @@ mod tests {
         // 20 000 bursts: a standard error of about 1 %.
         assert!((on / 4e6 / 0.15 - 1.0).abs() < 0.03, "{on}");
         let begun = states.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
-        // Seen each ms, a burst or a gap shorter than that may be missed: 1 / 30 + 1 / 170 of half of them at most.
+        // Seen each ms, a burst or a gap shorter than that may be missed: 1 / 30 + 1 / 170 of half of them
+        // at most.
         assert!((begun * 0.2 / 4e3 - 1.0).abs() < 0.05, "{begun}");
         let rare: Vec<bool> = {
             let mut bits = BitErrors::new(&config, Stream::of_test(2).open());

@@ -1,11 +1,13 @@
 //! Error rate: each mode has a given MPDU error rate, whatever the time and the distance.
 //!
-//! The rate holds for MPDUs of `bytes`. Other lengths follow from the bit error rate that it implies: with independent bit
-//! errors a frame of n bits arrives with probability (1 - p)^n.
+//! The rate holds for MPDUs of `bytes`. Other lengths follow from the bit error rate that it
+//! implies: with independent bit errors a frame of n bits arrives with probability (1 - p)^n.
 //!
-//! Source: the rule of lengths is ns-3's `RateErrorModel` with the unit of bits. The rates are the user's.
+//! Source: the rule of lengths is ns-3's `RateErrorModel` with the unit of bits. The rates are the
+//! user's.
 //!
-//! Siblings: `bit_errors` has one bit error rate for all modes. `snr`, `path_loss` and `trace` derive the error rate from an SNR.
+//! Siblings: `bit_errors` has one bit error rate for all modes. `snr`, `path_loss` and `trace`
+//! derive the error rate from an SNR.
 //!
 //! Valid: every PHY. It gives rate control a channel whose best mode is known beforehand.
 //!
@@ -29,10 +31,12 @@ use crate::wifi::phy::{Mode, PhyConfig};
 pub struct ErrorRateConfig {
     /// MPDU error rate of every mode that `rates` does not name. Default: no errors.
     pub rate: Option<Probability>,
-    /// MPDU error rates by mode: a list in the order of the PHY's modes, or a table. Its keys are names of modes or their beginnings:
-    /// `"MCS 7"`, `"MCS 7 40 MHz"`, `"MCS 7 40 MHz SGI"`, with ac `"MCS 7 2SS"`, else `"54Mbit/s"`. The longest key that fits counts.
+    /// MPDU error rates by mode: a list in the order of the PHY's modes, or a table. Its keys are
+    /// names of modes or their beginnings: `"MCS 7"`, `"MCS 7 40 MHz"`, `"MCS 7 40 MHz SGI"`,
+    /// with ac `"MCS 7 2SS"`, else `"54Mbit/s"`. The longest key that fits counts.
     pub rates: Option<RateTable>,
-    /// Length of the MPDUs that have these error rates. Other lengths follow from the bit error rate this implies.
+    /// Length of the MPDUs that have these error rates. Other lengths follow from the bit error
+    /// rate this implies.
     #[schemars(range(min = 1))]
     pub bytes: u32,
 }

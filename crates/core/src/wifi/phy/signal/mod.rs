@@ -1,9 +1,9 @@
 //! Signals between two devices, which decide if frames arrive: without loss, by a given error rate,
 //! or by an SNR over time.
 //!
-//! A [`Signal`] stands for one pair of devices and serves both directions (a radio channel is reciprocal). Ask it for the
-//! [`Quality`] at the start of each PPDU, then for the fate of the MPDUs in it. Each kind of signal is a file here and a
-//! line of the registry.
+//! A [`Signal`] stands for one pair of devices and serves both directions (a radio channel is
+//! reciprocal). Ask it for the [`Quality`] at the start of each PPDU, then for the fate of the
+//! MPDUs in it. Each kind of signal is a file here and a line of the registry.
 //!
 //! An SNR is the whole signal power over the noise in 20 MHz; [`super::errors`] accounts for width
 //! and streams.
@@ -54,7 +54,8 @@ pub trait SignalSource {
     /// distance ignore it.
     fn follow(&mut self, _motion: Motion) {}
 
-    /// Noise of a receiver in 20 MHz, dBm. Default: thermal noise and a noise figure of 7 dB, -94 dBm.
+    /// Noise of a receiver in 20 MHz, dBm. Default: thermal noise and a noise figure of 7 dB, -94
+    /// dBm.
     fn noise_dbm(&self) -> f64 {
         noise_dbm(7.0)
     }
@@ -77,7 +78,8 @@ pub trait SignalRules {
         Distance::Unused
     }
 
-    /// Mean power at a receiver at a distance, dBm; `None` where it does not follow from the distance.
+    /// Mean power at a receiver at a distance, dBm; `None` where it does not follow from the
+    /// distance.
     fn mean_received_dbm(&self, _distance_m: f64, _band: Band) -> Option<f64> {
         None
     }
@@ -215,8 +217,8 @@ impl Signal {
         self.mpdu_success(quality, mode, header_bytes)
     }
 
-    /// Probability that the header of an MPDU is intact given that the MPDU of `bytes` is not: its sequence number can then
-    /// be read.
+    /// Probability that the header of an MPDU is intact given that the MPDU of `bytes` is not: its
+    /// sequence number can then be read.
     #[inline]
     pub fn legibility(&self, quality: Quality, mode: Mode, header_bytes: u32, bytes: u32) -> f64 {
         if quality == Quality::Perfect {
@@ -224,14 +226,16 @@ impl Signal {
         }
         let rate = 8.0 * self.event_rate(quality, mode);
         let (header, whole) = (f64::from(header_bytes.min(bytes)), f64::from(bytes));
-        // (P(header) - P(whole)) / (1 - P(whole)), to full precision for rare errors; their limit when there are none.
+        // (P(header) - P(whole)) / (1 - P(whole)), to full precision for rare errors; their limit when
+        // there are none.
         if rate * whole < 1e-12 {
             return if whole > 0.0 { 1.0 - header / whole } else { 1.0 };
         }
         libm::exp(-rate * header) * libm::expm1(-rate * (whole - header)) / libm::expm1(-rate * whole)
     }
 
-    /// Probability that the PPDU's preamble and PHY headers are understood; 1 where an error rate is given, which speaks of MPDUs.
+    /// Probability that the PPDU's preamble and PHY headers are understood; 1 where an error rate
+    /// is given, which speaks of MPDUs.
     #[inline]
     pub fn preamble_success(&self, quality: Quality, mode: Mode) -> f64 {
         match quality {

@@ -1,13 +1,16 @@
-//! Path loss: the SNR follows from transmit power, antenna gains, distance and noise, with shadowing if wanted.
+//! Path loss: the SNR follows from transmit power, antenna gains, distance and noise, with
+//! shadowing if wanted.
 //!
-//! The loss is `reference_loss_db + 10 exponent log10(d / 1 m)`, never less than at 1 m. The reference loss is free space's at
-//! 1 m unless given: 40.2 dB at 2437 MHz, 46.7 dB at 5180 MHz. Noise is -174 dBm/Hz, 73 dB for 20 MHz, and the noise figure.
+//! The loss is `reference_loss_db + 10 exponent log10(d / 1 m)`, never less than at 1 m. The
+//! reference loss is free space's at 1 m unless given: 40.2 dB at 2437 MHz, 46.7 dB at 5180 MHz.
+//! Noise is -174 dBm/Hz, 73 dB for 20 MHz, and the noise figure.
 //!
-//! Source: T. S. Rappaport, "Wireless Communications", 2nd edition, 4.9, log-distance path loss. Exponent 3 is an office (ITU-R
-//! P.1238: distance power loss coefficient 30 at 2.4 GHz and 31 at 5.2 GHz).
+//! Source: T. S. Rappaport, "Wireless Communications", 2nd edition, 4.9, log-distance path loss.
+//! Exponent 3 is an office (ITU-R P.1238: distance power loss coefficient 30 at 2.4 GHz and 31 at
+//! 5.2 GHz).
 //!
-//! Siblings: the only one that follows from the distance, so positions, walks and `carrier_sense_dbm` need it. `snr` and `trace`
-//! are given their SNR.
+//! Siblings: the only one that follows from the distance, so positions, walks and
+//! `carrier_sense_dbm` need it. `snr` and `trace` are given their SNR.
 //!
 //! Valid: every 802.11 PHY, from 1 m on.
 //!
@@ -30,7 +33,8 @@ use crate::wifi::phy::{Band, Motion};
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "PathLossConfig")]
 pub struct PathLossConfig {
-    /// Transmit power, the same in both directions. -50 to 60 dBm; 15 dBm is a laptop's or a telephone's.
+    /// Transmit power, the same in both directions. -50 to 60 dBm; 15 dBm is a laptop's or a
+    /// telephone's.
     pub tx_power_dbm: f64,
     /// Sum of both antennas' gains. -60 to 60 dB.
     pub antenna_gain_db: f64,
@@ -43,7 +47,8 @@ pub struct PathLossConfig {
     pub frequency_mhz: Option<f64>,
     /// Noise figure of the receivers. 0 to 40 dB.
     pub noise_figure_db: f64,
-    /// Distance between the devices, above 0 and at most 1 000 000 m; may be left out where devices have positions.
+    /// Distance between the devices, above 0 and at most 1 000 000 m; may be left out where devices
+    /// have positions.
     pub distance_m: Option<f64>,
     /// Slow variation around the mean. Default: none.
     pub shadowing: Option<ShadowingConfig>,

@@ -2,12 +2,13 @@
 //!
 //! It costs nothing: no random number is drawn.
 //!
-//! Source: none. It is an assumption of G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function",
-//! IEEE JSAC 18(3), 2000.
+//! Source: none. It is an assumption of G. Bianchi, "Performance analysis of the IEEE 802.11
+//! distributed coordination function", IEEE JSAC 18(3), 2000.
 //!
 //! Siblings: every other signal loses frames.
 //!
-//! Valid: every PHY, where stations are so near that noise does not matter; and checks against models without noise.
+//! Valid: every PHY, where stations are so near that noise does not matter; and checks against
+//! models without noise.
 //!
 //! Deviations: none.
 

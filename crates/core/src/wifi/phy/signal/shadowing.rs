@@ -1,9 +1,10 @@
 //! Slow variation of an SNR around its mean, as several signals have it.
 //!
-//! A stationary Gauss-Markov (Ornstein-Uhlenbeck) process in dB: log-normal with `sigma_db`, correlation
-//! `exp(-t / correlation)`, as Gudmundson found it over distance (Electronics Letters 27(23), 1991). It is advanced exactly,
-//! by whatever time has passed, so that it does not matter how often it is looked at. Short correlation times may stand for
-//! fading; the SNR holds for a whole PPDU.
+//! A stationary Gauss-Markov (Ornstein-Uhlenbeck) process in dB: log-normal with `sigma_db`,
+//! correlation `exp(-t / correlation)`, as Gudmundson found it over distance (Electronics Letters
+//! 27(23), 1991). It is advanced exactly, by whatever time has passed, so that it does not matter
+//! how often it is looked at. Short correlation times may stand for fading; the SNR holds for a
+//! whole PPDU.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,8 @@ pub struct ShadowingConfig {
 }
 
 impl Default for ShadowingConfig {
-    /// 4 dB: indoor office at 5 GHz (TGn channel model D before the breakpoint: 3 dB, beyond: 5 dB). One second: somebody
-    /// walks by.
+    /// 4 dB: indoor office at 5 GHz (TGn channel model D before the breakpoint: 3 dB, beyond: 5
+    /// dB). One second: somebody walks by.
     fn default() -> Self {
         ShadowingConfig { sigma_db: 4.0, correlation: Span::from_secs(1) }
     }
@@ -89,8 +90,8 @@ mod tests {
     use super::*;
     use crate::wifi::phy::signal::tests::{ms, rng};
 
-    /// Mean, variance and correlation of successive values of shadowing of 4 dB and 100 ms, seen every `step_ms`, with as
-    /// many looks between as `looks` says.
+    /// Mean, variance and correlation of successive values of shadowing of 4 dB and 100 ms, seen
+    /// every `step_ms`, with as many looks between as `looks` says.
     fn statistics(step_ms: u64, looks: u64, count: u64) -> (f64, f64, f64) {
         let config = ShadowingConfig { sigma_db: 4.0, correlation: Span::from_ms(100) };
         let mut shadowing = Shadowing::new(&config, rng(3));
@@ -114,8 +115,9 @@ mod tests {
 
     #[test]
     fn shadowing_has_its_variance_and_correlation_however_often_it_is_seen() {
-        // Steps, correlation exp(-step / 100 ms). With r = 0.61 and 100 000 values the standard errors are 0.026 dB, 0.7 %
-        // and 0.0025; with r = 0.9, 0.055 dB, 1.4 % and 0.0014. Four of them are allowed.
+        // Steps, correlation exp(-step / 100 ms). With r = 0.61 and 100 000 values the standard errors are
+        // 0.026 dB, 0.7 % and 0.0025; with r = 0.9, 0.055 dB, 1.4 % and 0.0014. Four of them are
+        // allowed.
         for (step, looks, correlation, errors) in [
             (50, 0, 0.60653, (0.026, 0.007, 0.0025)),
             (50, 5, 0.60653, (0.026, 0.007, 0.0025)),

@@ -1,16 +1,18 @@
 //! SNR: a given mean signal-to-noise ratio, the same in both directions, with shadowing if wanted.
 //!
-//! The error model of the PHY derives from it how likely a frame is to arrive in each mode. Shadowing is a stationary
-//! Gauss-Markov process in dB; the SNR at the end of a PPDU holds for all of it.
+//! The error model of the PHY derives from it how likely a frame is to arrive in each mode.
+//! Shadowing is a stationary Gauss-Markov process in dB; the SNR at the end of a PPDU holds for all
+//! of it.
 //!
-//! Source: M. Gudmundson, "Correlation model for shadow fading in mobile radio systems", Electronics Letters 27(23), 1991, for
-//! the shadowing. The mean is the user's.
+//! Source: M. Gudmundson, "Correlation model for shadow fading in mobile radio systems",
+//! Electronics Letters 27(23), 1991, for the shadowing. The mean is the user's.
 //!
 //! Siblings: `path_loss` derives the mean from a distance, and `trace` gives it over time.
 //!
 //! Valid: every 802.11 PHY, for devices that stay where they are.
 //!
-//! Deviations: Gudmundson's correlation is over distance; here it is over time. Both ends have the same noise.
+//! Deviations: Gudmundson's correlation is over distance; here it is over time. Both ends have the
+//! same noise.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Trace: the SNR at given times, such as those of a measurement.
 //!
-//! Between two points it is on the line between them, or that of the earlier one (`interpolation = "step"`). After the last point
-//! it stays, or begins again (`repeat`). Nothing is random.
+//! Between two points it is on the line between them, or that of the earlier one (`interpolation =
+//! "step"`). After the last point it stays, or begins again (`repeat`). Nothing is random.
 //!
 //! Source: the user's own measurement.
 //!
@@ -30,7 +30,8 @@ pub enum Interpolation {
     Linear,
 }
 
-/// SNR at given times. Before the first point its value holds, after the last that one's, unless repeated.
+/// SNR at given times. Before the first point its value holds, after the last that one's, unless
+/// repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 #[schemars(rename = "TraceConfig")]
@@ -41,7 +42,8 @@ pub struct TraceConfig {
     /// The value between two points.
     #[serde(default)]
     pub interpolation: Interpolation,
-    /// Start again with the first point at the time of the last one. The last value then only ends the line to it.
+    /// Start again with the first point at the time of the last one. The last value then only ends
+    /// the line to it.
     #[serde(default)]
     pub repeat: bool,
 }

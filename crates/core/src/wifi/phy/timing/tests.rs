@@ -52,7 +52,8 @@ fn durations_of_ppdus() {
 fn interframe_spaces() {
     let long_slot = PhyConfig { short_slot: false, ..PhyConfig::of(Standard::G) };
     let g_only = PhyConfig { g_only: true, ..PhyConfig::of(Standard::G) };
-    // Slot, SIFS, DIFS, EIFS in us, CWmin. EIFS = SIFS + ACK + DIFS, the ACK at 1 Mbit/s: 304, or at 6: 44 (and 6).
+    // Slot, SIFS, DIFS, EIFS in us, CWmin. EIFS = SIFS + ACK + DIFS, the ACK at 1 Mbit/s: 304, or at 6:
+    // 44 (and 6).
     for (config, slot, sifs, difs, eifs, cw_min) in [
         (PhyConfig::of(Standard::B), 20, 10, 50, 364, 31),
         (PhyConfig::of(Standard::A), 9, 16, 34, 94, 15),

@@ -1,4 +1,5 @@
-//! A guest's kernel is whatever it wants to be: clients that break both protocols in every way that was thought of, and in random ones.
+//! A guest's kernel is whatever it wants to be: clients that break both protocols in every way that
+//! was thought of, and in random ones.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -106,7 +107,8 @@ fn messages_that_never_end_are_not_waited_for() {
     }
 }
 
-/// A client that asks on and on, and takes no answers: they fill the socket, and nobody waits for that.
+/// A client that asks on and on, and takes no answers: they fill the socket, and nobody waits for
+/// that.
 #[test]
 fn who_takes_no_answers_does_not_stop_the_controller() {
     let on_time = attack(|fake, _| {
@@ -344,7 +346,8 @@ fn rings_and_requests_that_break_the_rules_are_found_out() {
     }
 }
 
-/// A guest whose packets a radio holds may not send from the same buffers again: what it has under way stays within its ring.
+/// A guest whose packets a radio holds may not send from the same buffers again: what it has under
+/// way stays within its ring.
 #[test]
 fn buffers_that_are_away_cannot_be_sent_again() {
     let (one, time, path) = guest("twice", 0);
@@ -465,7 +468,8 @@ fn raw_now(fake: &Fake, bytes: &[u8], files: &[RawFd]) {
     let _ = sendmsg::<()>(fake.net.as_raw_fd(), &[std::io::IoSlice::new(bytes)], rights, flags, None);
 }
 
-/// Sessions of a client that does random things from its first turn on. `AIRTCP_HOSTILE_SESSIONS`: how many.
+/// Sessions of a client that does random things from its first turn on. `AIRTCP_HOSTILE_SESSIONS`:
+/// how many.
 #[test]
 fn random_clients_neither_stop_nor_break_the_controller() {
     let sessions = std::env::var("AIRTCP_HOSTILE_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400u64);

@@ -24,8 +24,8 @@ pub struct ByTable {
     config: MinstrelHtConfig,
     table: RateTable,
     airtime: Airtime,
-    /// By index of the mode: longest A-MPDU in bytes; tries of a stage, without and with protection; throughput without and
-    /// with errors.
+    /// By index of the mode: longest A-MPDU in bytes; tries of a stage, without and with
+    /// protection; throughput without and with errors.
     longest_psdu: Vec<u32>,
     tries: Vec<[u8; 2]>,
     error_free_bps: Vec<u64>,

@@ -1,5 +1,6 @@
 //! Minstrel-HT of Linux 5.12 to 6.12, decision for decision: integers, order and ties are those of
-//! `net/mac80211/rc80211_minstrel_ht.c` (named below by its functions), which it is held against in `tests.rs`.
+//! `net/mac80211/rc80211_minstrel_ht.c` (named below by its functions), which it is held against in
+//! `tests.rs`.
 
 use rand::RngExt;
 
@@ -11,7 +12,8 @@ use crate::wifi::phy::{Format, Mode};
 
 /// The probability 1 (`MINSTREL_SCALE`).
 const ONE: u32 = 1 << 12;
-/// Thresholds of `minstrel_ht_set_best_prob_rate`, `minstrel_ht_next_jump_rate`, `minstrel_ht_set_rate`.
+/// Thresholds of `minstrel_ht_set_best_prob_rate`, `minstrel_ht_next_jump_rate`,
+/// `minstrel_ht_set_rate`.
 const RELIABLE: u32 = ONE * 75 / 100;
 const GOOD: u32 = ONE * 95 / 100;
 const POOR: u32 = ONE * 20 / 100;
@@ -50,7 +52,8 @@ pub(super) struct Rate {
     group: u16,
     /// Its place in the group: the MCS, without that of the streams.
     pub place: u8,
-    /// Mean duration of an MPDU's data. In 32 bits, as the kernel has it: they all fit a few cache lines.
+    /// Mean duration of an MPDU's data. In 32 bits, as the kernel has it: they all fit a few cache
+    /// lines.
     duration_ns: u32,
     /// MPDUs sent and acknowledged since the last evaluation; `was_tried`: true if any was sent
     /// before it.
@@ -122,7 +125,8 @@ fn fixed_point(p: Probability) -> u32 {
     floor32(p.get() * f64::from(ONE))
 }
 
-/// Mean duration of an MPDU's data in an A-MPDU, rounded as the kernel's table is (`MCS_DURATION`, `GROUP_SHIFT`).
+/// Mean duration of an MPDU's data in an A-MPDU, rounded as the kernel's table is (`MCS_DURATION`,
+/// `GROUP_SHIFT`).
 fn rounded_duration(mode: Mode, streams_bits: u32, packet: u32, shift: Option<u32>) -> (Span, u32) {
     let symbols = (8 * packet * DURATION_MPDUS).div_ceil(streams_bits);
     let ns = if mode.is_short_gi() { (symbols * 18_000 + 4_000) / 5 } else { symbols * 4_000 } / DURATION_MPDUS;
@@ -130,7 +134,8 @@ fn rounded_duration(mode: Mode, streams_bits: u32, packet: u32, shift: Option<u3
     (Span::from_ns(u64::from((ns >> shift) << shift)), shift)
 }
 
-/// The smoothing of `minstrel_filter_avg_add`: a low pass of the second order (period 16). `last` of 0: nothing was known.
+/// The smoothing of `minstrel_filter_avg_add`: a low pass of the second order (period 16). `last`
+/// of 0: nothing was known.
 fn smooth(sample: u32, last: u32, before: u32) -> u32 {
     let sample = i64::from(sample.max(1));
     if last == 0 {
@@ -202,7 +207,8 @@ impl Targeted {
                 line: 0,
             });
         }
-        // The kernel numbers the groups of HT first: the first group that a VHT station turns to is its own first.
+        // The kernel numbers the groups of HT first: the first group that a VHT station turns to is its own
+        // first.
         let last_group = if modes[0].format() == Format::Vht { groups.len() - 1 } else { 0 };
         let samples = Samples { rates: [NONE; SAMPLES], group: last_group };
         let stage = Stage { mode: modes[0], tries: 1, rts: false };
@@ -261,7 +267,8 @@ impl Targeted {
         saturate32(100 * packets / u64::from(ONE))
     }
 
-    /// `minstrel_ht_sort_best_tp_rates`: of equal throughput the more probable first, of equals the one that was there.
+    /// `minstrel_ht_sort_best_tp_rates`: of equal throughput the more probable first, of equals the
+    /// one that was there.
     fn insert(&self, list: &mut [u16; 4], i: u16) {
         let key = |i: u16| (self.throughput(i), self.rate(i).probability);
         let (own, mut at) = (key(i), list.len());
@@ -491,7 +498,8 @@ impl Targeted {
         None
     }
 
-    /// `minstrel_calc_retransmit` and `minstrel_ht_set_rate`: two tries, and as many more as fit a stage with its backoff.
+    /// `minstrel_calc_retransmit` and `minstrel_ht_set_rate`: two tries, and as many more as fit a
+    /// stage with its backoff.
     fn tries(&self, i: u16, rts: bool) -> u8 {
         let rate = self.rate(i);
         if rate.probability < POOR {
@@ -526,8 +534,8 @@ impl Targeted {
         if rts { tries } else { bare_tries }
     }
 
-    /// `minstrel_ht_update_rates` for hardware with four stages: the best three by throughput, then the most reliable. All
-    /// but the first are protected.
+    /// `minstrel_ht_update_rates` for hardware with four stages: the best three by throughput, then
+    /// the most reliable. All but the first are protected.
     #[cold]
     fn set_chain(&mut self) {
         let [best, second, third, _] = self.by_throughput;

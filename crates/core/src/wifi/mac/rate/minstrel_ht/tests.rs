@@ -1,5 +1,5 @@
-//! Against the kernel's own code: the channels that `evidence/kernel/minstrel/run.py` sent through Linux's Minstrel-HT, and every
-//! decision that it took on them.
+//! Against the kernel's own code: the channels that `evidence/kernel/minstrel/run.py` sent through
+//! Linux's Minstrel-HT, and every decision that it took on them.
 
 use std::fmt::Write;
 
@@ -48,8 +48,8 @@ struct Totals {
     mpdus_arrived: u64,
 }
 
-/// Time in ms, the series, the mean A-MPDU length in 1/4096, digests of what is known of the rates and of all series so far,
-/// samples so far.
+/// Time in ms, the series, the mean A-MPDU length in 1/4096, digests of what is known of the rates
+/// and of all series so far, samples so far.
 type Row = (u64, String, u32, String, String, u64);
 
 /// The record's, as `run.py` says.
@@ -207,8 +207,9 @@ fn record() -> Record {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Twenty-two channels of 802.11n and ac, one to four streams, 20 to 80 MHz: errors by rate, collisions, steps of the signal.
-/// Each of 1200 evaluations and 47 000 series is the kernel's own, sample by sample.
+/// Twenty-two channels of 802.11n and ac, one to four streams, 20 to 80 MHz: errors by rate,
+/// collisions, steps of the signal. Each of 1200 evaluations and 47 000 series is the kernel's own,
+/// sample by sample.
 #[test]
 fn every_decision_is_the_kernels_own() {
     let record = record();
