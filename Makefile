@@ -75,6 +75,7 @@ bpf: ## Rebuild the BPF objects of crates/host; needs clang-14 and rustup's llvm
 .PHONY: lint
 lint: $(BUILD) $(DEV) ## Formatting, lints and types
 	@tools/check_tools.sh lint
+	$(BIN)/python tools/comments.py
 	cargo fmt --all --check
 	git ls-files -z '*.rs' | xargs -0 rustfmt --check --edition 2024
 	cargo clippy --workspace --all-targets -- -D warnings

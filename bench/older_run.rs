@@ -1,4 +1,4 @@
-//! What crates/sim/examples/run.rs is, for engines before there was one: bench/engines.py puts it
+//! Stands in for crates/sim/examples/run.rs, for engines before there was one: bench/engines.py puts it
 //! there.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is thrown at the readers of files and datagrams of strangers. Each function takes any bytes
+//! Attacks on the readers of files and datagrams of strangers. Each function takes any bytes
 //! and panics on a defect.
 
 use std::io::Cursor;
@@ -51,7 +51,7 @@ pub fn analyze(bytes: &[u8]) {
 /// connection's phase changes, memory is bounded.
 pub fn announcement(bytes: &[u8]) {
     if let Ok(a) = Announcement::decode(bytes) {
-        // What version 1 said is written as version 2.
+        // A document of version 1 is written as version 2.
         let written = a.encode();
         assert_eq!((&written[..4], &written[5..]), (&bytes[..4], &bytes[5..]));
     }

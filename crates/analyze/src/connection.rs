@@ -162,7 +162,8 @@ impl Connection {
             self.scales[side] = p.options.window_scale;
             self.sack_permitted[side] = p.options.sack_permitted;
             self.flows[other].announced_mss = p.options.mss;
-            // Scaling is in use if both SYNs have the option (RFC 7323 section 2.2), and likewise SACK.
+            // Scaling is in use if both SYNs have the option (RFC 7323 section 2.2), and likewise
+            // SACK.
             let answered = p.has(TcpFlags::ACK) || self.flows[other].syn_seen;
             for this in 0..2 {
                 let both = self.scales.iter().all(Option::is_some);

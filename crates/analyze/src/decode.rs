@@ -110,8 +110,8 @@ pub(crate) fn decode(raw: &Raw) -> Result<Segment, Skipped> {
             n => (n + 40, None),
         },
     };
-    // Offloading leaves the length of a packet at 0 where it is captured before its segmentation; then
-    // that of the frame counts.
+    // Offloading leaves the length of a packet at 0 where it is captured before its segmentation;
+    // then that of the frame counts.
     let ip_bytes = if declared == 0 || (declared < ip_header && tcp.len_source == LenSource::Slice) {
         (raw.wire_bytes as usize).saturating_sub(before_ip)
     } else {

@@ -65,7 +65,8 @@ impl Clock {
         self.ticks = self.ticks.max(ticks);
         if self.tick_ns.is_none() && ticks >= u64::from(ENOUGH_TICKS) {
             let measured = now.since(began).as_ns() / ticks;
-            // The nearest, if none is more than twice as far away: a queue that builds up stretches the time.
+            // The nearest, if none is more than twice as far away: a queue that builds up stretches
+            // the time.
             let tick = TICKS.into_iter().find(|&tick| measured < 2 * tick && 2 * measured > tick)?;
             self.tick_ns = Some(tick);
             (self.least_ns, self.updated) = (i64::MAX, now);
@@ -170,7 +171,8 @@ impl View {
             };
             let come = match newer {
                 1.. => due + LATEST < now,
-                // Without a clock `turn` may be one of a slow moment; a report that is missed would matter more.
+                // Without a clock `turn` may be one of a slow moment; a report that is missed would
+                // matter more.
                 0 if self.clock.tick_ns.is_none() => first.at.seen + first.at.turn / 2 <= now,
                 0 => due <= now + self.clock.tick() * 2,
                 _ => true,

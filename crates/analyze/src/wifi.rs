@@ -466,7 +466,8 @@ impl Pair {
         if tap.bad_fcs {
             return false;
         }
-        // Access categories above the usual one have numbers of their own; they share a memory here.
+        // Access categories above the usual one have numbers of their own; they share a memory
+        // here.
         let recent = &mut self.recent[usize::from(f.tid != 0)];
         if f.retry && recent.contains(&(f.number | u16::from(f.tid) << 12)) {
             return true;

@@ -36,7 +36,8 @@ mod tests {
     fn ratings_are_those_of_the_recommendation() {
         assert!((rating(0.0, 0.0) - 93.2).abs() < 1e-12);
         assert!((rating(100.0, 0.0) - 93.2).abs() < 1e-12);
-        // G.107 figure of R over the delay: about 90 at 200 ms, 77 at 300 ms, 66 at 400 ms, without echo.
+        // G.107 figure of R over the delay: about 90 at 200 ms, 77 at 300 ms, 66 at 400 ms, without
+        // echo.
         for (delay_ms, low, high) in [(200.0, 88.0, 92.5), (300.0, 74.0, 84.0), (400.0, 62.0, 73.0)] {
             let r = rating(delay_ms, 0.0);
             assert!((low..high).contains(&r), "{delay_ms} ms: {r}");

@@ -227,8 +227,8 @@ mod tests {
     fn the_gradual_update_is_that_of_section_4_3() {
         let mut sender = Sender { rate_bps: 750_000.0, signal_ms: 20.0, ..Sender::new(LEAST, MOST) };
         sender.on_report(Time::ZERO, &gradual(30.0), Span::from_ms(30));
-        // offset 30 - 10 * 2 = 10, change 10: 750 000 (1 - 0.5 * 0.2 * 0.02) - 0.5 * 2 * 0.02 of what is
-        // left.
+        // offset 30 - 10 * 2 = 10, change 10: 750 000 (1 - 0.5 * 0.2 * 0.02) - 0.5 * 2 * 0.02 of
+        // what is left.
         let after = 750_000.0 * (1.0 - 0.002);
         assert!((sender.rate_bps() - (after - 0.02 * after)).abs() < 1e-6, "{}", sender.rate_bps());
     }

@@ -173,8 +173,8 @@ impl Packet {
     #[inline]
     pub fn connection(&self) -> u32 {
         if self.is_external() {
-            // Four SACK blocks leave no room for timestamps in 40 bytes of options, nor for the connection in
-            // its place.
+            // Four SACK blocks leave no room for timestamps in 40 bytes of options, nor for the
+            // connection in its place.
             if self.sack_count() == MAX_SACK { self.ts_ecr } else { self.sack[MAX_SACK - 1].start.0 }
         } else {
             self.flow.0 << INCARNATION_BITS | u32::from(self.incarnation())

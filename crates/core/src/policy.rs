@@ -248,7 +248,8 @@ macro_rules! policies {
             pub fn name(&self) -> &'static str {
                 match self { $($config::$policy(_) => stringify!($module)),+ }
             }
-            /// The policy of that name with its default parameters; `None` if there is none, or if it needs parameters.
+            /// The policy of that name with its default parameters; `None` if there is none, or if
+            /// it needs parameters.
             pub fn by_name(name: &str) -> Option<$config> {
                 $(if name == stringify!($module) {
                     return $crate::policy::defaults::<$policy_config>().map($config::$policy);

@@ -12,7 +12,8 @@ use airtcp_core::units::Time;
 use crate::diag::Connection;
 
 table! {
-    /// One row per TCP connection of a real host, as its kernel saw it: TCP_INFO when it ended, or at the end of the run.
+    /// One row per TCP connection of a real host, as its kernel saw it: TCP_INFO when it ended, or
+    /// at the end of the run.
     pub(crate) Connections of ConnectionRow as "connections" {
         host: Str(Cow<'static, str>) = "the real host whose end this is",
         connection: Str(Cow<'static, str>) = "own address and port, then those of the other end",

@@ -108,7 +108,8 @@ fn start(plan: RawFd) -> Result<Init, String> {
     let spaces: BTreeSet<RawFd> = plan.commands.iter().map(|program| program.space).collect();
     let _spaces: Vec<OwnedFd> = spaces.into_iter().map(inherited).collect::<Result<_, _>>().map_err(text)?;
     own_files(&plan)?;
-    // The machine's network is nobody's way out: whoever takes over this process finds an empty one.
+    // The machine's network is nobody's way out: whoever takes over this process finds an empty
+    // one.
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("a network namespace: {}", error.desc()))?;
     let mut order = [0];
     if nix::unistd::read(&orders, &mut order) != Ok(1) || order[0] != GO {
@@ -230,8 +231,8 @@ impl Init {
                 Ok(WaitStatus::Exited(child, status)) => (child, status),
                 Ok(WaitStatus::Signaled(child, signal, _)) => (child, 128 + signal as i32),
                 Ok(WaitStatus::Stopped(child, _)) => {
-                    // Nobody could wake it: it goes on. Programs of a shell are the shell's to wake, and not ours to
-                    // wait for.
+                    // Nobody could wake it: it goes on. Programs of a shell are the shell's to
+                    // wake, and not ours to wait for.
                     let _ = kill(child, Signal::SIGCONT);
                     continue;
                 }

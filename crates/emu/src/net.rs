@@ -92,8 +92,8 @@ impl Net {
     pub(crate) fn add_default_route(&self) -> io::Result<()> {
         let families = if self.has_v6 { &[libc::AF_INET, libc::AF_INET6][..] } else { &[libc::AF_INET] };
         for &family in families {
-            // Family, lengths of destination and source, TOS, table main, protocol static, scope link, unicast,
-            // flags.
+            // Family, lengths of destination and source, TOS, table main, protocol static, scope
+            // link, unicast, flags.
             let body = [u8::try_from(family).unwrap_or(0), 0, 0, 0, 254, 4, 253, 1, 0, 0, 0, 0];
             self.route
                 .change(Message::new(RTM_NEWROUTE, CREATE, &body).attribute(RTA_OIF, &self.device.to_ne_bytes()))?;
@@ -110,7 +110,8 @@ impl Net {
         metric.extend_from_slice(name.as_bytes());
         metric.resize((name.len() + 5).next_multiple_of(4), 0);
         let replace = |family: i32, address: &[u8], prefix: u8, priority: Option<u32>| {
-            // As the kernel made it with the address: table main, protocol kernel, scope link, unicast.
+            // As the kernel made it with the address: table main, protocol kernel, scope link,
+            // unicast.
             let body = [u8::try_from(family).unwrap_or(0), prefix, 0, 0, 254, 2, 253, 1, 0, 0, 0, 0];
             let mut network = address.to_vec();
             network.iter_mut().skip(usize::from(prefix / 8)).for_each(|byte| *byte = 0);

@@ -69,8 +69,8 @@ impl Netlink {
     /// Hands the body of every message that has come to `each`.
     pub(crate) fn heard(&self, each: &mut dyn FnMut(&[u8])) {
         let mut message = vec![0; ANSWER];
-        // An error is either that nothing is there, or that more came than the kernel keeps: then the rest
-        // follows.
+        // An error is either that nothing is there, or that more came than the kernel keeps: then
+        // the rest follows.
         while let Ok((len, from)) = recvfrom::<NetlinkAddr>(self.0.as_raw_fd(), &mut message) {
             let mut rest = message.get(..len).filter(|_| is_kernel(from)).unwrap_or(&[]);
             while let Some((_, _, body, next)) = split(rest) {
@@ -102,7 +102,8 @@ impl Netlink {
                     }
                     _ => {
                         each(body);
-                        // A single answer ends without a word, unless an acknowledgement was asked for.
+                        // A single answer ends without a word, unless an acknowledgement was asked
+                        // for.
                         if !is_part && rest.is_empty() {
                             return Ok(());
                         }

@@ -96,8 +96,8 @@ impl Host {
         let failed = |what: &str, error: io::Error| format!("host {name:?}: {what}: {error}");
         let leave = || unshare(CloneFlags::CLONE_NEWNET).map_err(|e| failed("a network namespace", e.into()));
         leave()?;
-        // The next namespace has a table of connections of its own (Linux 6.1). The machine's has a bucket
-        // for each of a million, and asking for a host's connections looks into every one:
+        // The next namespace has a table of connections of its own (Linux 6.1). The machine's has a
+        // bucket for each of a million, and asking for a host's connections looks into every one:
         // milliseconds in which no packet is carried.
         if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTIONS.to_string()).is_ok() {
             leave()?;

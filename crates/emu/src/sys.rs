@@ -52,8 +52,8 @@ pub(crate) fn space_of_tun(file: &File) -> io::Result<OwnedFd> {
 pub(crate) fn join_group(socket: &OwnedFd, group: u32) -> io::Result<()> {
     let size = libc::socklen_t::try_from(size_of::<u32>()).unwrap_or(4);
     let (level, option) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
-    // SAFETY: the descriptor is open, and the kernel reads no more than `size` bytes of `group`, which
-    // lives until the call returns.
+    // SAFETY: the descriptor is open, and the kernel reads no more than `size` bytes of `group`,
+    // which lives until the call returns.
     let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const group).cast(), size) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -109,8 +109,8 @@ pub(crate) fn credit_entropy() -> io::Result<()> {
     /// RNDADDENTROPY of linux/random.h.
     const ADD: libc::c_ulong = 0x4008_5203;
     let mut pool = Pool { entropy_bits: 256, bytes: 32, data: [0; BYTES] };
-    // Neither waits nor gathers: /dev/urandom of 6.1 would do that for a second of the guest's time.
-    // SAFETY: the call writes no more than the array takes.
+    // Neither waits nor gathers: /dev/urandom of 6.1 would do that for a second of the guest's
+    // time. SAFETY: the call writes no more than the array takes.
     if unsafe { libc::getrandom(pool.data.as_mut_ptr().cast(), BYTES, libc::GRND_INSECURE) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -147,8 +147,8 @@ pub(crate) fn goes_first() -> bool {
         return false;
     }
     let mut own = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the structure lives until the calls return. Where more is not allowed it stays what it
-    // is.
+    // SAFETY: the structure lives until the calls return. Where more is not allowed it stays what
+    // it is.
     unsafe {
         if libc::sched_getparam(0, &raw mut own) == 0 {
             own.sched_priority += 1;
@@ -283,8 +283,8 @@ fn hand_on_no_descriptors() -> io::Result<()> {
     // Before Linux 5.11.
     let most = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)?.0.min(MANY);
     for fd in 3..RawFd::try_from(most).unwrap_or(RawFd::MAX) {
-        // SAFETY: the call takes numbers; a descriptor that is not open is an error, which means nothing
-        // here.
+        // SAFETY: the call takes numbers; a descriptor that is not open is an error, which means
+        // nothing here.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
@@ -313,8 +313,8 @@ pub(crate) struct Before {
 impl Before {
     /// Adds these steps to a command. Signals that the parent blocks are let through again.
     pub(crate) fn apply(self, command: &mut Command) {
-        // SAFETY: the closure allocates nothing and takes no lock: it makes system calls on what was
-        // prepared before the fork.
+        // SAFETY: the closure allocates nothing and takes no lock: it makes system calls on what
+        // was prepared before the fork.
         unsafe {
             command.pre_exec(move || self.run());
         }
@@ -323,7 +323,8 @@ impl Before {
     fn run(&self) -> io::Result<()> {
         if let Some(parent) = self.dies_with {
             set_pdeathsig(Signal::SIGKILL)?;
-            // It may have died before; 0: it is outside this process's namespace and cannot be seen.
+            // It may have died before; 0: it is outside this process's namespace and cannot be
+            // seen.
             let now = getppid().as_raw();
             if now != parent && now != 0 {
                 return Err(io::ErrorKind::BrokenPipe.into());
@@ -334,7 +335,8 @@ impl Before {
             setns(unsafe { std::os::fd::BorrowedFd::borrow_raw(net) }, CloneFlags::CLONE_NEWNET)?;
         }
         if let Some(host) = &self.host {
-            // Where it is not allowed the name stays the machine's: a prompt shows it, nothing depends on it.
+            // Where it is not allowed the name stays the machine's: a prompt shows it, nothing
+            // depends on it.
             if unshare(CloneFlags::CLONE_NEWUTS).is_ok() {
                 let _ = sethostname(host.as_str());
             }
@@ -381,8 +383,8 @@ pub(crate) fn hear_frames(kind: u16) -> io::Result<OwnedFd> {
 
 /// Takes over a descriptor that the process was started with.
 pub(crate) fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes numbers; a descriptor that is not open is an error. It is not handed on at
-    // exec.
+    // SAFETY: the call takes numbers; a descriptor that is not open is an error. It is not handed
+    // on at exec.
     if fd < 3 || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {fd} is not open")));
     }
@@ -396,8 +398,8 @@ pub(crate) fn set_mount(path: &std::ffi::CStr, deep: bool, set: u64, clear: u64)
     let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
     let flags = if deep { libc::AT_RECURSIVE } else { 0 };
     let (at, size) = (libc::AT_FDCWD, size_of::<libc::mount_attr>());
-    // SAFETY: the path ends with a zero, the structure has the size that is said, and both live until
-    // the call returns.
+    // SAFETY: the path ends with a zero, the structure has the size that is said, and both live
+    // until the call returns.
     let done = unsafe { libc::syscall(libc::SYS_mount_setattr, at, path.as_ptr(), flags, &raw const attributes, size) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -422,8 +424,8 @@ pub(crate) fn keep_capabilities(keeps: u64) -> io::Result<()> {
     const VERSION: u32 = 0x2008_0522;
     nix::sys::prctl::set_no_new_privs()?;
     for capability in (0..u64::BITS).filter(|capability| keeps & 1 << capability == 0) {
-        // SAFETY: the call takes numbers. One that the kernel does not know is an error, which means
-        // nothing here.
+        // SAFETY: the call takes numbers. One that the kernel does not know is an error, which
+        // means nothing here.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0) };
     }
     let header = Header { version: VERSION, pid: 0 };

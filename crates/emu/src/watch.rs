@@ -402,7 +402,8 @@ mod tests {
         assert_eq!(verdict(&rare, 0, rtt), Validity::Strained);
         let once = watch(&[(100_000, Span::from_us(10)), (1, Span::from_ms(101))]);
         assert_eq!(verdict(&once, 0, rtt), Validity::Invalid);
-        // How long a packet has waited is known from above only, so no run is called invalid for it.
+        // How long a packet has waited is known from above only, so no run is called invalid for
+        // it.
         let mut unread = watch(&[(1000, Span::from_us(10))]);
         (0..100).for_each(|k| unread.read(Span::from_us(if k < 90 { 10 } else { 1500 })));
         assert_eq!(verdict(&unread, 0, rtt), Validity::Strained);

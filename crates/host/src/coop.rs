@@ -472,8 +472,8 @@ mod kernel {
             let wait = Duration::from_nanos(daemon.deadline().since(now()).as_ns()).min(Duration::from_millis(200));
             let wait = watch.wait(now(), wait);
             sys::readable(&fds, wait).map_err(|e| Refusal(format!("coop: cannot wait: {e}")))?;
-            // At most as many as a full air carries in a sampling interval: a flood must not keep the daemon
-            // from its work.
+            // At most as many as a full air carries in a sampling interval: a flood must not keep
+            // the daemon from its work.
             let _ = ring.consume_raw_n(1000);
             for Heard { from, link, datagram } in waiting.take() {
                 let (announcement, other) = scope(&datagram);
@@ -624,9 +624,10 @@ mod kernel {
         let span = |us: u64| (us > 0).then(|| Span::from_us(us));
         FlowSample {
             id: FlowId(reading.cookie),
-            // Smoothed, as the simulated daemons read it: the latest alone reaches a threshold more often. But the
-            // least is of the latest. A daemon that begins on a full queue sees a short one at once when it
-            // comes.
+            // Smoothed, as the simulated daemons read it: the latest alone reaches a threshold more
+            // often. But the
+            // least is of the latest. A daemon that begins on a full queue sees a short one at once
+            // when it comes.
             rtt: span(reading.srtt_us),
             least_rtt: span(reading.rtt_us),
             delivered_bytes: reading.acked_bytes,

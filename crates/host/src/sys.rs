@@ -409,7 +409,8 @@ pub fn arrival(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of::<[u64; 16]>() as _;
-    // SAFETY: all pointers of the message lead to places of the lengths given, which outlive the call.
+    // SAFETY: all pointers of the message lead to places of the lengths given, which outlive the
+    // call.
     let n = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) };
     let Ok(bytes) = usize::try_from(n) else {
         let error = io::Error::last_os_error();

@@ -59,8 +59,8 @@ fn a_killed_daemon_leaves_nothing() {
         println!(
             "round {round}: {before:.1} Mbit/s, capped {capped:.1} (window {cap}), after kill -9 {rate:.1} (window {free}), ssthresh {ssthresh} then {after}"
         );
-        // CUBIC's own HyStart may end the slow start that leads back earlier; nothing may raise or reset
-        // it.
+        // CUBIC's own HyStart may end the slow start that leads back earlier; nothing may raise or
+        // reset it.
         assert!(after <= ssthresh && after > cap, "threshold {ssthresh}, {after} after the cap of {cap}");
         assert!(rate >= 0.8 * before, "{rate:.1} of {before:.1} Mbit/s after the lease and a second");
     }
@@ -81,8 +81,8 @@ fn bbr_obeys_a_lease() {
     let mut daemon = daemon(&bed);
     let bbr = [Upload::new(&bed, Some("bbr"), |_| {})];
     thread::sleep(Duration::from_secs(1));
-    // BBR alone makes no long queue, and CUBIC beside it may be capped first. So the way itself gets
-    // longer, once the short one is known.
+    // BBR alone makes no long queue, and CUBIC beside it may be capped first. So the way itself
+    // gets longer, once the short one is known.
     bed.detour.store(150_000_000, Ordering::Relaxed);
     let begin = monotonic();
     while !control(&bbr[0]).starts_with("airtcp_bbr") {
@@ -230,8 +230,8 @@ fn daemons_of_one_kernel_do_not_disturb_each_other() {
     let begin = monotonic();
     let mut waited = 0;
     while control(&uploads[0]) == before[0] || !is_capped(&uploads[0]) {
-        // It has seen the full queue alone. The timeout after an outage lets it see the round trip without
-        // one, if it looks in time.
+        // It has seen the full queue alone. The timeout after an outage lets it see the round trip
+        // without one, if it looks in time.
         if waited % 200 == 0 {
             beds[0].outage.store(true, Ordering::Relaxed);
             thread::sleep(Duration::from_millis(500));

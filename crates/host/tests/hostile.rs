@@ -111,8 +111,8 @@ fn router_advertisements_lift_no_cap_and_a_real_change_does() {
     println!("20 router advertisements in 4 s: {news} changes of the path, the cap lifted {lifted} times");
     assert!(addresses(&bed.a) >= 10, "the host has taken them");
     assert_eq!((news, lifted), (0, 0));
-    // The connection's own address goes and comes back; then the carrier does so twice, the second time
-    // within ten seconds.
+    // The connection's own address goes and comes back; then the carrier does so twice, the second
+    // time within ten seconds.
     bed.a.ip("addr del 10.9.0.1/24 dev air0");
     wait_for(&said, "the path of 1 connections has changed", 1, Span::from_secs(2));
     bed.a.ip("addr add 10.9.0.1/24 dev air0");

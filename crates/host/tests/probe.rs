@@ -43,8 +43,8 @@ fn buffers_of_the_kernel_are_found_within_two_packets() {
         return;
     }
     for limit in [50u32, 133, 500] {
-        // A train is sent in real time: where other work takes the processor, one measurement may be off,
-        // but not all.
+        // A train is sent in real time: where other work takes the processor, one measurement may
+        // be off, but not all.
         let mut means = Vec::new();
         while means.len() < 3 && !means.iter().any(|mean: &f64| (mean - f64::from(limit)).abs() <= 2.0) {
             means.push(measured(limit));
@@ -105,8 +105,8 @@ fn a_stranger_does_not_hold_the_receiver() {
     }
     let end = End::new();
     let mut program = receiver(&end, &["--once"]);
-    // Strangers: who says nothing, who greets and is silent, who is cut off for a line without end, who
-    // asks for too much.
+    // Strangers: who says nothing, who greets and is silent, who is cut off for a line without end,
+    // who asks for too much.
     let strangers: Vec<TcpStream> = end.run(|| {
         let greetings: [&[u8]; 4] =
             [b"", b"airtcp-probe 1 ff 1000 100000\n", &[b'x'; 100], b"airtcp-probe 1 ff 4000000000 1\n"];

@@ -529,7 +529,8 @@ fn netfilter_brings_connections_while_the_proxy_lives() {
         assert!(child.wait().unwrap().success(), "{mode}");
         assert!(!table(&m).contains("airtcp"), "{mode}");
         assert!(!marks(&m), "{mode}");
-        // After SIGKILL the kernel takes the table away, and a process that waited for it the rule of ip.
+        // After SIGKILL the kernel takes the table away, and a process that waited for it the rule
+        // of ip.
         let (mut child, _folder) = program(&m, &rules);
         assert_eq!(marks(&m), mode == "tproxy");
         child.kill().unwrap();

@@ -285,8 +285,8 @@ fn real(bed: &Bed, sets: &[String], port: u16) -> Outcome {
     let config = send::config("linux-6", sets).unwrap();
     let bytes = data(SEGMENTS * config.mss() as usize);
     let sent = Sent::new(&bytes);
-    // A window that grows makes an ACK a window update, which is no duplicate without SACK (RFC 5681
-    // section 2). So it is held.
+    // A window that grows makes an ACK a window update, which is no duplicate without SACK (RFC
+    // 5681 section 2). So it is held.
     let answer = receive_into(bed, port, Some(20_000));
     bed.lose(&[LOST]);
     let log = sent.path("log.csv").to_str().unwrap().to_owned();

@@ -259,8 +259,8 @@ struct Writer(Vec<u8>);
 impl Writer {
     fn new(command: u8) -> Writer {
         let mut bytes = vec![0; HEADS];
-        // A device has one family, and its number is not looked at; over a socket [`address_to`] says it. A
-        // request.
+        // A device has one family, and its number is not looked at; over a socket [`address_to`]
+        // says it. A request.
         bytes[6] = 1;
         bytes[16] = command;
         bytes[17] = 1;

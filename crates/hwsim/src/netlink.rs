@@ -174,7 +174,8 @@ impl Conversation {
             return;
         }
         match Told::read(message) {
-            // A number comes once. A radio that came late was one of this medium's before, or is none.
+            // A number comes once. A radio that came late was one of this medium's before, or is
+            // none.
             Some(Told::Came(_)) => return,
             Some(Told::Gone(number)) => {
                 let name = u16::try_from(number).ok().map(|number| name_of(numbered(number)));
@@ -531,7 +532,8 @@ mod tests {
             let _ = later(&mut own);
         }
 
-        /// Changed here and there, cut, and followed by another: no panic, and the frame behind still arrives.
+        /// Changed here and there, cut, and followed by another: no panic, and the frame behind
+        /// still arrives.
         #[test]
         fn changed_datagrams_are_taken(
             changes in proptest::collection::vec((0usize..400, any::<u8>()), 0..8),

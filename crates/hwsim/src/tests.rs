@@ -324,7 +324,8 @@ fn one_status_tells_of_a_whole_ampdu() {
     let all = told(&mut air);
     assert_eq!(all.len(), 1000);
     let traffic = air.mac.traffic()[&(RadioId(1), AP)];
-    // Each MPDU is acknowledged once. A-MPDUs without an answer are tries of the next one that has one.
+    // Each MPDU is acknowledged once. A-MPDUs without an answer are tries of the next one that has
+    // one.
     let sum = |of: fn(&(u64, u8, u8, u8, u8)) -> u64| all.iter().map(of).sum::<u64>();
     assert_eq!(sum(|told| u64::from(told.4)), 1000);
     assert_eq!(sum(|told| u64::from(told.3) * u64::from(told.2)), traffic.mpdus);
@@ -449,8 +450,8 @@ fn two_runs_are_equal() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    /// Whatever kernels hand over, each frame ends with one status, nothing is sent beyond the window, and what is acknowledged has
-    /// arrived.
+    /// Whatever kernels hand over, each frame ends with one status, nothing is sent beyond the
+    /// window, and what is acknowledged has arrived.
     #[test]
     fn every_frame_ends_once(
         frames in proptest::collection::vec((0u16..3, 0u16..3, 0u8..8, any::<bool>(), 0u64..40), 1..120),

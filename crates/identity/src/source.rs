@@ -127,8 +127,8 @@ impl Source {
             }
             return Ok(());
         }
-        // `policies!` embeds the sources of its policies for their pages, which are comments. As code they
-        // count anyway.
+        // `policies!` embeds the sources of its policies for their pages, which are comments. As
+        // code they count anyway.
         if last_string(arguments).is_some_and(|name| name.ends_with(".rs")) {
             return Ok(());
         }
@@ -270,8 +270,8 @@ fn item(tokens: &[TokenTree], mut at: usize) -> Option<(usize, usize)> {
             after(&|token| ends(token) || is_brace(token))?
         }
         _ => {
-            // A macro called in place of an item: a path, `!`, for `macro_rules` a name, and what it is called
-            // with.
+            // A macro called in place of an item: a path, `!`, for `macro_rules` a name, and what
+            // it is called with.
             let call =
                 at + tokens[at..].iter().position(|t| !matches!(t, TokenTree::Ident(_)) && !is_char(Some(t), ':'))?;
             if !is_char(tokens.get(call), '!') {

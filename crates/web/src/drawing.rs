@@ -75,8 +75,8 @@ impl Drawing {
         record.capture_air = channels;
         record.capture.clear();
         record.drops = LinkId::all(spec.links.len()).collect();
-        // Its interval stays: a sample of a signal with shadowing draws from it, and the run would be
-        // another.
+        // Its interval stays: a sample of a signal with shadowing draws from it, and the run would
+        // be another.
         let node_of = spec.channels.iter().map(|c| c.radios.iter().map(|radio| radio.node).collect()).collect();
         Drawing {
             every,

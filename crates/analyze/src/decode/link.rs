@@ -38,7 +38,8 @@ pub(super) fn network_layer(link: u16, frame: &[u8]) -> Result<&[u8], Skipped> {
         link_type::RAW | link_type::RAW_BSD | link_type::RAW_OPENBSD | link_type::IPV4 | link_type::IPV6 => Ok(frame),
         link_type::LINUX_SLL => ether_payload(be16(frame, 14)?, from(frame, 16)?),
         link_type::LINUX_SLL2 => ether_payload(be16(frame, 0)?, from(frame, 20)?),
-        // The address family, in the order of the machine that captured; which number means IPv6 depends on it as well.
+        // The address family, in the order of the machine that captured; which number means IPv6
+        // depends on it as well.
         link_type::NULL | link_type::LOOP => match from(frame, 4)? {
             packet @ [first, ..] if matches!(first >> 4, 4 | 6) => Ok(packet),
             [] => Err(Skipped::Cut),

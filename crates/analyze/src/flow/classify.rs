@@ -187,7 +187,8 @@ impl Flow {
 
     fn on_timeout(&mut self, at: &Passing, row: &Retransmitted) {
         let mut found_at = self.what_if.found_before(at.now);
-        // Beside the receiver, and without the sender's clock, what the sender knew and when is guesswork.
+        // Beside the receiver, and without the sender's clock, what the sender knew and when is
+        // guesswork.
         if !at.by_clock && self.far.min().is_some_and(|far| at.turn > far * 4) {
             found_at = Default::default();
             self.counts.untold += 1;
@@ -226,8 +227,8 @@ impl Flow {
         let resent_before = original.is_some_and(|s| s.has(Marks::RESENT));
         let at_once = at.near + round_trip / 64 + AT_ONCE + at.slack;
         let fresh = if resent_before {
-            // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait
-            // for.
+            // Only with SACK can a sender know that a repetition was lost, and then there is
+            // nothing to wait for.
             let reasons = [self.overtaken_at, self.overtaken_clearly_at];
             self.sack && reasons.into_iter().flatten().any(|time| since(time) <= at_once)
         } else {
@@ -238,8 +239,8 @@ impl Flow {
         };
         let still = since(self.advanced_at.max(self.flight_began_at));
         let reported = self.dup_acks > 0 || above > 0;
-        // Away from the sender a repetition may have waited in queues on its way here: with a report in
-        // hand only the usual least timeout counts against that.
+        // Away from the sender a repetition may have waited in queues on its way here: with a
+        // report in hand only the usual least timeout counts against that.
         let least = if reported && at.turn > AT_ONCE && !at.by_clock {
             self.rtt.rto(at.near)
         } else {

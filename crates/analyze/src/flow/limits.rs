@@ -295,7 +295,8 @@ impl Flow {
                 l.begin_slow_start();
             }
         } else {
-            // PSH also ends the writes of who has more to send; with little outstanding it is the last.
+            // PSH also ends the writes of who has more to send; with little outstanding it is the
+            // last.
             let last_write = self.pushed && gap > self.rtt.srtt() / 2 && flight < FEW * mss;
             let application = l.short || (!prompted && last_write);
             let limit = if application { Limit::SenderApp } else { l.by_congestion_window(at.air_busy) };

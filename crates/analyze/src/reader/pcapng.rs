@@ -142,8 +142,8 @@ impl PcapNg {
                 let Some(interface) = self.interfaces.first() else {
                     return Err("a simple packet block without an interface".into());
                 };
-                // Has no length of its own: what was captured is the least of what the packet had, what the
-                // interface keeps and what the block holds.
+                // Has no length of its own: what was captured is the least of what the packet had,
+                // what the interface keeps and what the block holds.
                 let snap = if interface.snap_bytes == 0 { usize::MAX } else { interface.snap_bytes as usize };
                 let len = (p.origlen as usize).min(snap).min(length.saturating_sub(SIMPLE_DATA + 4));
                 return Ok(self.packet(0, interface.link_type, SIMPLE_DATA, len, p.origlen));

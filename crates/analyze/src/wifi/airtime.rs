@@ -94,7 +94,8 @@ pub(super) fn of(phy: Phy, length: Length, short_preamble: bool) -> Span {
         },
         Phy::He { mcs, streams, mhz, guard_ns } => {
             let count = (16 + bits + 6).div_ceil(he_bits(mcs, streams, mhz));
-            // Legacy preamble, repeated L-SIG, HE-SIG-A, HE-STF, HE-LTFs of 6.4 us with their guard.
+            // Legacy preamble, repeated L-SIG, HE-SIG-A, HE-STF, HE-LTFs of 6.4 us with their
+            // guard.
             Span::from_us(20 + 4 + 8 + 4 + 8 * training(streams))
                 + Span::from_ns(count * (12_800 + u64::from(guard_ns)))
         }

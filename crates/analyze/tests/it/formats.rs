@@ -164,7 +164,8 @@ fn pcapng_with_all_that_may_be_in_it() {
         file.extend(PLAIN.enhanced(1, ticks(at), bytes));
         file.extend(PLAIN.block(5, &[0; 12])); // statistics
     }
-    // A section of the other byte order, its interface beginning at 0 again, with an offset of its own.
+    // A section of the other byte order, its interface beginning at 0 again, with an offset of its
+    // own.
     let big = File { big_endian: true, ..PLAIN };
     let mut second = big.section();
     second.extend(big.interface(RAW, None, Some((-1_000_000i64) as u64)));

@@ -82,8 +82,8 @@ fn moderate_loss_is_classed_as_the_sender_has_it() {
                 rack_otherwise += found.classed_otherwise + found.counted_otherwise;
             } else {
                 assert_eq!(found.classed_otherwise, 0, "{name}, {percent} %, {ms} ms");
-                // A flight begins with part of a segment after a partial acknowledgement; F-RTO sends new data
-                // after a timeout.
+                // A flight begins with part of a segment after a partial acknowledgement; F-RTO
+                // sends new data after a timeout.
                 assert!(
                     found.counted_otherwise <= if uses_frto(name) { 2 } else { 1 },
                     "{name}, {percent} %, {ms} ms: {found:?}"
@@ -110,8 +110,8 @@ fn heavy_loss_mostly_is() {
                 },
             );
             if !uses_rack(name) {
-                // With F-RTO only the classes: what is in flight after it has taken a timeout back cannot be told
-                // from outside.
+                // With F-RTO only the classes: what is in flight after it has taken a timeout back
+                // cannot be told from outside.
                 let (otherwise, one_in) = match uses_frto(name) {
                     true => (found.classed_otherwise, 5),
                     false => (found.classed_otherwise + found.counted_otherwise, 20),

@@ -141,8 +141,8 @@ fn counts_agree_with_the_simulators_tables() {
             ("retransmitted_packets", "segments_retransmitted"),
             ("data_packets", "segments_sent"),
         ] {
-            // Linux takes reductions back on DSACKs and timestamps, and begins anew: without a trace of its own
-            // in a capture.
+            // Linux takes reductions back on DSACKs and timestamps, and begins anew: without a
+            // trace of its own in a capture.
             if here != "fast_retransmits" || !config(profile, |_| {}).dsack {
                 assert_eq!(of(here), told(there), "{profile}: {here}");
             }

@@ -50,8 +50,8 @@ fn a_fast_retransmission_is_one_from_everywhere() {
 
 #[test]
 fn duplicate_acks_in_hand_when_the_timer_fires() {
-    // A flight of 10: the last is lost, and one before it that `after` others follow. (Receivers differ
-    // in whether they SACK the FIN that rides on the last.)
+    // A flight of 10: the last is lost, and one before it that `after` others follow. (Receivers
+    // differ in whether they SACK the FIN that rides on the last.)
     let mut seen = Vec::new();
     for after in 0..3u64 {
         let told = {
@@ -119,7 +119,8 @@ fn what_the_capture_missed_is_counted() {
 #[test]
 fn tail_loss_probes_show_at_every_place() {
     for first in [false, true] {
-        // Flights of ten, twenty and so on: the last two segments are lost, the probe repeats the last.
+        // Flights of ten, twenty and so on: the last two segments are lost, the probe repeats the
+        // last.
         let mut path = path(|_| {}, &[27, 28], first);
         path.config = config("linux-6", |_| {});
         let told = path.run(29 * 1448, Span::from_secs(10));

@@ -61,8 +61,8 @@ impl Terminal {
 #[test]
 fn equation_1_for_19_mbit_and_256_ms() {
     let config = CoopConfig::default();
-    // 19e6 n^-0.15 0.256 / (12000 n), by hand calculator: 405.33, 182.66, 114.58, 82.31, 63.68, 51.63,
-    // 43.25, 37.09, 32.39, 28.70
+    // 19e6 n^-0.15 0.256 / (12000 n), by hand calculator: 405.33, 182.66, 114.58, 82.31, 63.68,
+    // 51.63, 43.25, 37.09, 32.39, 28.70
     let expected = [405, 182, 114, 82, 63, 51, 43, 37, 32, 28];
     for (n, expected) in (1..).zip(expected) {
         assert_eq!(config.ideal_cwnd(DataRate::from_mbps(19), Span::from_ms(256), n, n), expected, "{n}");
@@ -165,8 +165,8 @@ fn a_shared_cap_ends_a_stated_time_after_the_reports_or_the_congestion() {
         assert_eq!(t.run(3000, 1000).last(), Some(&Some(28)));
         (t.correcting, t.others) = if congested { (0, 9) } else { (5, 9) };
         let caps = t.run(40_000, if congested { 1000 } else { 380 });
-        // The last report is taken back with the first announcement, the last long RTT with the first
-        // sample.
+        // The last report is taken back with the first announcement, the last long RTT with the
+        // first sample.
         assert!(caps.iter().position(Option::is_none).is_some_and(|i| (298..=300).contains(&i)), "{caps:?}");
     }
 }
@@ -399,7 +399,8 @@ fn play(config: &CoopConfig, ops: &[Op]) -> Result<Story, TestCaseError> {
                 d.on_sample(at(ms), &samples, &mut caps);
                 prop_assert_eq!(caps.len(), samples.len());
                 for (i, &cap) in caps.iter().enumerate() {
-                    // A sender whose window is the lesser of its own and the cap, its own going its way.
+                    // A sender whose window is the lesser of its own and the cap, its own going its
+                    // way.
                     own[i] = own[i].wrapping_mul(1_664_525).wrapping_add(1_013_904_223) >> 8;
                     let window = cap.map_or(own[i], |cap| cap.min(own[i]));
                     prop_assert!(window <= own[i]);
@@ -411,8 +412,8 @@ fn play(config: &CoopConfig, ops: &[Op]) -> Result<Story, TestCaseError> {
                         }
                         Phase::Stop { since } => {
                             prop_assert_eq!(cap, Some(config.stop_cap));
-                            // No longer than the bound, and two stops are not one: the cap of the correction was
-                            // between.
+                            // No longer than the bound, and two stops are not one: the cap of the
+                            // correction was between.
                             prop_assert!(at(ms).since(since) < config.stop_max);
                             prop_assert!(samples[i].rtt.is_some() || since < at(ms));
                             if let Some(before) = stopped_since[i].filter(|&before| before != since) {
@@ -503,7 +504,8 @@ proptest! {
                 continue;
             };
             prop_assert_eq!(without, Phase::Free);
-            // Only who was congested itself, and no longer than stated after that or after the last report.
+            // Only who was congested itself, and no longer than stated after that or after the last
+            // report.
             prop_assert!(congested.is_some_and(|c| renewed <= c));
             prop_assert!(now.since(renewed) < shared_for);
             prop_assert!(forged >= u64::from(shared_peers));

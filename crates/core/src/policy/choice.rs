@@ -31,7 +31,7 @@ impl<T: DeserializeOwned> Choice<T> {
         Ok(Choice { written, meaning: PhantomData })
     }
 
-    /// What it stands for, or which of its parameters do not go together.
+    /// The policy that it stands for, or which of its parameters do not go together.
     pub fn config(self) -> Result<T, toml::de::Error> {
         T::deserialize(Value::Table(self.written))
     }

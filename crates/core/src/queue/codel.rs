@@ -116,7 +116,8 @@ impl CodelParams {
     /// is at least 1.
     // [RFC8289-5.4-1]
     pub fn control_law(&self, t: Time, count: u32) -> Time {
-        // floor(sqrt(floor(i² / n))) = floor(i / sqrt(n)): exact, and no float to differ between machines.
+        // floor(sqrt(floor(i² / n))) = floor(i / sqrt(n)): exact, and no float to differ between
+        // machines.
         let (interval, count) = (self.interval.as_ns(), u64::from(count.max(1)));
         let spacing = match interval.checked_mul(interval) {
             Some(square) => (square / count).isqrt(),
@@ -196,7 +197,8 @@ impl CodelLaw {
                 }
             }
             self.dropping = true;
-            // Soon after the last dropping state, go on from the drop rate that had brought the delay down.
+            // Soon after the last dropping state, go on from the drop rate that had brought the
+            // delay down.
             // [RFC8289-5.5-4]
             let learned = self.count - self.last_count;
             let recent = now.since(self.drop_next) < params.interval.saturating_mul(16);
@@ -441,8 +443,8 @@ mod tests {
         let first = [300, 400, 471, 529, 579, 624, 664];
         // Above again soon: goes on with count 6, so with 100 ms / sqrt(6) = 40.8 ms.
         assert_eq!(drop_times(&[(700, 9), (900, 4), (1100, 9)]), [&first[..], &[1000, 1041, 1079]].concat());
-        // The next drop would have been at 701.8 ms; re-entry within 1600 ms of it remembers, later does
-        // not.
+        // The next drop would have been at 701.8 ms; re-entry within 1600 ms of it remembers, later
+        // does not.
         assert_eq!(drop_times(&[(700, 9), (2201, 4), (2400, 9)]), [&first[..], &[2301, 2342, 2380]].concat());
         assert_eq!(drop_times(&[(700, 9), (2210, 4), (2480, 9)]), [&first[..], &[2310, 2410]].concat());
     }
@@ -450,8 +452,8 @@ mod tests {
     // [RFC8289-5.5-4]
     #[test]
     fn only_the_growth_of_count_is_remembered() {
-        // The second dropping state starts from 6 and ends at 7: grown by 1 only, so the third starts from
-        // 1.
+        // The second dropping state starts from 6 and ends at 7: grown by 1 only, so the third
+        // starts from 1.
         let times = drop_times(&[(700, 9), (900, 4), (1045, 9), (1100, 4), (1320, 9)]);
         assert_eq!(times[7..], [1000, 1041, 1200, 1300]);
     }

@@ -325,8 +325,8 @@ mod tests {
         let mut q = queue();
         let mut rig = Rig::new(&mut q);
         rig.arrive(ms(1), packet(0, 1500, Ecn::NotEct));
-        // At 16 ms it has waited 15 ms: no deviation, a trend of 15 ms. At 32 ms 31 ms: 16 ms off, a trend
-        // of 16 ms.
+        // At 16 ms it has waited 15 ms: no deviation, a trend of 15 ms. At 32 ms 31 ms: 16 ms off,
+        // a trend of 16 ms.
         let first = 3.2 * 0.015;
         let second = first + 0.16 * 0.016 + 3.2 * 0.016;
         for (at, expected) in [(15, 0.0), (16, first), (31, first), (32, second)] {

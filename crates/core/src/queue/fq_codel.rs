@@ -447,7 +447,8 @@ impl Aqm for FqCodel {
             }
             list.pop(&self.flows);
             if is_new {
-                // Through the old list once more: a queue that empties and refills would else starve the others.
+                // Through the old list once more: a queue that empties and refills would else
+                // starve the others.
                 // [RFC8290-4.2-4]
                 self.old.push(&mut self.flows, i);
             } else {
@@ -526,7 +527,8 @@ mod tests {
         for _ in 0..10 {
             rig.arrive(ms(0), packet(b, 1000, Ecn::NotEct));
         }
-        // b: 1514 - 1000 - 1000 = -486, off to the old queues with 1028; there a has -1486 + 1514 = 28 and
+        // b: 1514 - 1000 - 1000 = -486, off to the old queues with 1028; there a has -1486 + 1514 =
+        // 28 and
         // goes first: a to -1472, so 42; b to -972, so 542; a to -1458, so 56; b to -458, so 1056;
         // a to -1444; b again.
         assert_eq!(serve(&mut rig, ms(0), 10), [b, b, a, b, b, a, b, a, b, b]);
@@ -582,7 +584,8 @@ mod tests {
     // [RFC8290-4.1-3] [RFC8290-4.1-4] [RFC8290-5.2-1]
     #[test]
     fn the_fattest_flow_loses_from_its_head_when_there_is_no_room() {
-        // (drop_batch, bytes per packet of the fat flow, packets lost at the 101st arrival). Half of 95 x
+        // (drop_batch, bytes per packet of the fat flow, packets lost at the 101st arrival). Half
+        // of 95 x
         // 1500 bytes are 48 packets. Bytes count, not packets: 6 x 1500 is more than 95 x 40, and
         // half of it 3 packets.
         for (drop_batch, size, lost) in [(64, 1500, 5..53), (1, 1500, 5..6), (10, 1500, 5..15), (64, 40, 0..3)] {

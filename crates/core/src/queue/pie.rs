@@ -487,8 +487,8 @@ mod tests {
             }
             first_drop = first_drop.or(rig.dropped.first().map(|d| d.2));
         }
-        // The delay passes half the target 12 ms later, so the allowance is full before the update at 315
-        // ms; ten updates, the last at 450 ms, use it up.
+        // The delay passes half the target 12 ms later, so the allowance is full before the update
+        // at 315 ms; ten updates, the last at 450 ms, use it up.
         assert_eq!(first_drop, Some(ms(450)));
     }
 
@@ -571,8 +571,8 @@ mod tests {
         for _ in 0..60 {
             rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
         }
-        // Measurement starts with the first departure and ends with the eleventh after it, 16 500 >= 16 384
-        // bytes.
+        // Measurement starts with the first departure and ends with the eleventh after it, 16 500
+        // >= 16 384 bytes.
         for t in 1..12 {
             rig.leave(ms(t));
             assert_eq!(rig.q.qdelay(), Span::ZERO);

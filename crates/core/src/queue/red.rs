@@ -285,8 +285,8 @@ impl Red {
             self.since_signal = Some(Passed::default());
             return Verdict::Drop;
         }
-        // The paper's count, which starts from -1 when the average comes from below and else includes this
-        // packet.
+        // The paper's count, which starts from -1 when the average comes from below and else
+        // includes this packet.
         let passed = match self.since_signal {
             None => Passed::default(),
             Some(p) => Passed { packets: p.packets + 1, bytes: p.bytes + u64::from(size) },
@@ -644,7 +644,8 @@ mod tests {
             rig.arrive(ms(t), packet(0, 1500, Ecn::NotEct));
             assert!(close(rig.q.max_p, expected), "{t} ms: {}", rig.q.max_p);
         }
-        // It stays within its range: small values grow by a quarter, 0.5 is passed by one step at most.
+        // It stays within its range: small values grow by a quarter, 0.5 is passed by one step at
+        // most.
         for (start, average, steps, range) in [(0.02, 8.0, 100, 0.009..0.01), (0.02, 12.0, 100, 0.5..0.51)] {
             rig.q.max_p = start;
             for _ in 0..steps {

@@ -86,7 +86,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is lost or overtaken; each is done a time of service after it came or, if that is later, after the one before it.
+        /// Nothing is lost or overtaken; each is done a time of service after it came or, if that
+        /// is later, after the one before it.
         #[test]
         fn what_comes_is_done_once_and_in_order(
             packet_us in 1u64..5000,

@@ -124,8 +124,8 @@ fn throttling_follows_what_arrives() {
         host.arrive(84 * i, 1);
     }
     assert!(host.up.iter().all(|(_, up)| *up == [1]) && host.up.len() >= 19);
-    // A burst at 1 Gbit/s: at first 50 us, in which five arrive; more than 10 000 bytes are bulk, from
-    // then on 250 us.
+    // A burst at 1 Gbit/s: at first 50 us, in which five arrive; more than 10 000 bytes are bulk,
+    // from then on 250 us.
     let mut host = Host::new("'e1000e'");
     for i in 0..100 {
         host.arrive(12 * i, 1);
@@ -154,8 +154,8 @@ fn little_in_a_long_interval_leads_back_in_steps() {
     let mut host = Host::new("'e1000e'");
     host.arrive(0, 1);
     host.arrive(10, 8);
-    // Bulk from 50 on; then one packet each millisecond: 4000, 9000, 14 000, 19 000, 20 000 interrupts
-    // a second.
+    // Bulk from 50 on; then one packet each millisecond: 4000, 9000, 14 000, 19 000, 20 000
+    // interrupts a second.
     for i in 1..=6 {
         host.arrive(1000 * i, 1);
         host.until(1000 * i);
@@ -214,7 +214,8 @@ fn bad_parameters_are_refused_by_name() {
 }
 
 proptest! {
-    /// Whatever the device: all that came goes up, once and in order, and nothing waits for longer than its timers allow.
+    /// Whatever the device: all that came goes up, once and in order, and nothing waits for longer
+    /// than its timers allow.
     #[test]
     fn nothing_is_lost_and_nothing_waits_for_long(
         gaps in prop::collection::vec((0u64..300, 1u32..40), 1..80),

@@ -239,8 +239,8 @@ macro_rules! options {
         pub struct TcpOptions { $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<options!(@written $type $(, $written)?)>,)+ }
 
         impl TcpOptions {
-            /// `self` where it says something, `base` elsewhere. A policy that both name keeps the parameters of `base`
-            /// where `self` gives none.
+            /// `self` where it says something, `base` elsewhere. A policy that both name keeps the
+            /// parameters of `base` where `self` gives none.
             pub fn over(self, base: TcpOptions) -> TcpOptions {
                 TcpOptions { $($name: over::<$type, _>(self.$name, base.$name),)+ }
             }
@@ -257,8 +257,8 @@ options! {
     packet_bytes: u16,
     /// Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once.
     handshake: bool,
-    /// With `handshake`: an ACK without data ends it, since the application writes once it is connected. Off, as in ns-2's FullTcp: the first
-    /// data ends it, if there is any.
+    /// With `handshake`: an ACK without data ends it, since the application writes once it is
+    /// connected. Off, as in ns-2's FullTcp: the first data ends it, if there is any.
     handshake_ack: bool,
     /// Congestion control.
     cc: CcConfig as Choice<CcConfig>,
@@ -266,73 +266,93 @@ options! {
     loss: LossConfig as Choice<LossConfig>,
     /// Algorithm that repairs a loss.
     recovery: Recovery,
-    /// Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written.
+    /// Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as
+    /// written.
     prr: bool,
-    /// Rate halving of Linux before 3.2 (`tcp_cwnd_down`): the window shrinks by one segment for every second ACK until it is
-    /// `ssthresh`. It is never more than one segment above the flight. It applies if `prr` is off. If both are off, the window is
+    /// Rate halving of Linux before 3.2 (`tcp_cwnd_down`): the window shrinks by one segment for
+    /// every second ACK until it is
+    /// `ssthresh`. It is never more than one segment above the flight. It applies if `prr` is off.
+    /// If both are off, the window is
     /// `ssthresh` at once.
     rate_halving: bool,
     /// RFC 3042: a new segment for each of the first two duplicate ACKs.
     limited_transmit: bool,
-    /// Send a probe after two round trips without an ACK (RFC 8985 section 7). It reveals a loss at the end of a flight without a
-    /// timeout. Needs SACK.
+    /// Send a probe after two round trips without an ACK (RFC 8985 section 7). It reveals a loss at
+    /// the end of a flight without a timeout. Needs SACK.
     tail_loss_probe: bool,
-    /// Longest delay of a peer's ACK of a single segment. It is added to the wait for a tail loss probe when one segment is in
-    /// flight. RFC 8985 section 7.2 calls it `TLP.max_ack_delay`; Linux takes the smallest retransmission timeout.
+    /// Longest delay of a peer's ACK of a single segment. It is added to the wait for a tail loss
+    /// probe when one segment is in
+    /// flight. RFC 8985 section 7.2 calls it `TLP.max_ack_delay`; Linux takes the smallest
+    /// retransmission timeout.
     max_ack_delay: Span,
-    /// The receiver reports data that arrived twice (RFC 2883). The sender takes a reduction back once every retransmission
-    /// since then has been reported. Needs SACK.
+    /// The receiver reports data that arrived twice (RFC 2883). The sender takes a reduction back
+    /// once every retransmission since then has been reported. Needs SACK.
     dsack: bool,
-    /// Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit (RFC 6582
-    /// section 3.2, `recover`; ns-2's `bugfix_`). Off, as in older stacks: needless repetitions after a timeout can start another
-    /// one. Without SACK only.
+    /// Duplicate ACKs for data that was outstanding when the last recovery or timeout began start
+    /// no fast retransmit (RFC 6582
+    /// section 3.2, `recover`; ns-2's `bugfix_`). Off, as in older stacks: needless repetitions
+    /// after a timeout can start another one. Without SACK only.
     recover_guard: bool,
-    /// With `recovery = "reno"`: the window that duplicates have inflated returns to ssthresh only if more of them came than fast retransmit
-    /// needed. So 4.4BSD compares (`t_dupacks > tcprexmtthresh`). Off: it always returns (RFC 5681).
+    /// With `recovery = "reno"`: the window that duplicates have inflated returns to ssthresh only
+    /// if more of them came than fast retransmit
+    /// needed. So 4.4BSD compares (`t_dupacks > tcprexmtthresh`). Off: it always returns (RFC
+    /// 5681).
     deflates_above_threshold: bool,
-    /// A second timeout of the same segment lowers ssthresh once more, from the window of that time (ns-2). Off: ssthresh
-    /// stays as the first timeout set it (RFC 5681 section 3.1).
+    /// A second timeout of the same segment lowers ssthresh once more, from the window of that time
+    /// (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
     ssthresh_at_every_timeout: bool,
-    /// Limited transmit also while a timeout is repaired, where what it sends is the next segment of the repair (ns-2's
+    /// Limited transmit also while a timeout is repaired, where what it sends is the next segment
+    /// of the repair (ns-2's
     /// `singledup_`).
     limited_transmit_after_timeout: bool,
-    /// Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    /// `tcp-av-handover` suspects of its phones. Such a sender does not wait for the verdict of `frto = "rfc4138"`, which sets the window
-    /// itself. All that the window lets leaves at once where `timeout_sends_one = false`. The Linux profiles have it on: there one segment
-    /// leaves, and the rest after an ACK.
+    /// Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More
+    /// is what the study
+    /// `tcp-av-handover` suspects of its phones. Such a sender does not wait for the verdict of
+    /// `frto = "rfc4138"`, which sets the window
+    /// itself. All that the window lets leaves at once where `timeout_sends_one = false`. The Linux
+    /// profiles have it on: there one segment leaves, and the rest after an ACK.
     loss_window: u32,
-    /// A timeout sends one segment, and what else the window lets leave waits for an ACK (Linux: `tcp_retransmit_timer`,
-    /// net/ipv4/tcp_timer.c). Off: all that leaves at once. A difference only where a timeout leaves more than one segment of the window.
+    /// A timeout sends one segment, and what else the window lets leave waits for an ACK (Linux:
+    /// `tcp_retransmit_timer`,
+    /// net/ipv4/tcp_timer.c). Off: all that leaves at once. A difference only where a timeout
+    /// leaves more than one segment of the window.
     timeout_sends_one: bool,
-    /// When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux before 2.6.39,
+    /// When a reduction is taken back, cwnd returns to at most this many segments above what is in
+    /// flight (Linux before 2.6.39,
     /// `tcp_moderate_cwnd`: 3). 0: all of it at once.
     undo_burst: u32,
-    /// A timeout that is taken back returns cwnd as well as ssthresh. Off: ssthresh alone, as with CUBIC in Linux before 3.3, which had
+    /// A timeout that is taken back returns cwnd as well as ssthresh. Off: ssthresh alone, as with
+    /// CUBIC in Linux before 3.3, which had
     /// forgotten the window by then (commit "tcp: fix undo after RTO for CUBIC").
     undo_window_after_timeout: bool,
     /// Initial window, segments.
     initial_window: u32,
     /// Initial slow-start threshold, segments.
     initial_ssthresh: u32,
-    /// Highest ssthresh when the SYN was lost, segments. ns-2: 2, since its timeout halves the window of one whatever was
-    /// lost. RFC 5681 section 3.1 only takes the initial window back to one segment, and Linux forgets what the timeout set.
+    /// Highest ssthresh when the SYN was lost, segments. ns-2: 2, since its timeout halves the
+    /// window of one whatever was
+    /// lost. RFC 5681 section 3.1 only takes the initial window back to one segment, and Linux
+    /// forgets what the timeout set.
     ssthresh_after_lost_syn: u32,
     /// Largest cwnd, segments (ns-2's `window_`).
     max_cwnd: u32,
-    /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
+    /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0:
+    /// one per ACK, however much it covers.
     byte_counting: u32,
     /// The window's credit is all that an ACK shows to have been delivered. Data that came twice
     /// (DSACK) counts once more. Once a segment was overtaken by more than three, data above a hole
     /// counts like data in order. Linux does the same (6.12: `tcp_dsack_seen`,
     /// `tcp_may_raise_cwnd`). Needs SACK.
     delivery_credit: bool,
-    /// RFC 7661: the window grows only while it limits the sender. Off: it grows with every ACK of new data, as in ns-2 and
-    /// BSD.
+    /// RFC 7661: the window grows only while it limits the sender. Off: it grows with every ACK of
+    /// new data, as in ns-2 and BSD.
     cwnd_validation: bool,
-    /// With `cwnd_validation`: the window counts as used while at most this many segments short of full, in slow start too (Linux up to
+    /// With `cwnd_validation`: the window counts as used while at most this many segments short of
+    /// full, in slow start too (Linux up to
     /// 3.15: 3). 0: once full in a round trip and, in slow start, half full (Linux since).
     cwnd_slack: u32,
-    /// After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC 2861).
+    /// After an idle time the window decays towards `restart_window`: by half for each
+    /// retransmission timeout (RFC 2861).
     restart_after_idle: bool,
     /// Window after a long idle time, segments. RFC 5681 section 4.1: the initial window.
     restart_window: u32,
@@ -344,34 +364,39 @@ options! {
     rto_max: Span,
     /// Timeouts are rounded up to a multiple of this.
     rto_granularity: Span,
-    /// Time that is added to shorter waits: for a tail loss probe, and of a loss policy for segments that may only be late. They,
-    /// too, are then rounded up to `rto_granularity`.
+    /// Time that is added to shorter waits: for a tail loss probe, and of a loss policy for
+    /// segments that may only be late. They, too, are then rounded up to `rto_granularity`.
     timer_slack: Span,
-    /// Tick of the clock that measures round trips for the timeout, by the ticks that begin during one. "0s": exact (Linux
-    /// keeps microseconds).
+    /// Tick of the clock that measures round trips for the timeout, by the ticks that begin during
+    /// one. "0s": exact (Linux keeps microseconds).
     rtt_tick: Span,
-    /// A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2 do.
+    /// A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time,
+    /// as BSD and ns-2 do.
     rtt_per_segment: bool,
-    /// With `rtt_per_segment`: segments that are SACKed give samples too, also beside a repeated one that is acknowledged. With neither, a
+    /// With `rtt_per_segment`: segments that are SACKed give samples too, also beside a repeated
+    /// one that is acknowledged. With neither, a
     /// timestamp gives one, for the congestion control as well (Linux since 3.12).
     rtt_from_sack: bool,
     /// Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms.
     rto_var_min: Span,
     /// Rule by which RTTVAR follows the samples.
     rttvar_rule: RttvarRule,
-    /// Number of backoffs in a row after which the next sample restarts SRTT and RTTVAR. The note in RFC 6298 section 5 allows
-    /// it; BSD and ns-2: 4. 0: never.
+    /// Number of backoffs in a row after which the next sample restarts SRTT and RTTVAR. The note
+    /// in RFC 6298 section 5 allows it; BSD and ns-2: 4. 0: never.
     rtt_restart_backoffs: u32,
-    /// Tick of BSD's slow timeout. Round trips are counted in its ticks, and retransmission timeouts expire at them. "0s": timers are
-    /// exact.
+    /// Tick of BSD's slow timeout. Round trips are counted in its ticks, and retransmission
+    /// timeouts expire at them. "0s": timers are exact.
     timer_tick: Span,
-    /// With `timer_tick`: the timeout is at least this many ticks above the last round trip counted, which counts from 1. FreeBSD and
+    /// With `timer_tick`: the timeout is at least this many ticks above the last round trip
+    /// counted, which counts from 1. FreeBSD and
     /// NetBSD: 2, since a timer of n ticks may expire after little more than n - 1. 4.4BSD: 0.
     rto_ticks_above_rtt: u32,
-    /// Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not for
+    /// Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the
+    /// next tick and not for
     /// `delayed_ack`. "0s": exact.
     delayed_ack_tick: Span,
-    /// When the ticks of these clocks fall: "random", drawn for each host, or the time of the first.
+    /// When the ticks of these clocks fall: "random", drawn for each host, or the time of the
+    /// first.
     timer_phase: TimerPhase,
     /// Consecutive timeouts of one segment before the connection is given up.
     retries: u32,
@@ -379,42 +404,50 @@ options! {
     frto: Frto,
     /// Window after a timeout that `frto` found to be spurious.
     frto_response: FrtoResponse,
-    /// Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and 4015).
+    /// Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel,
+    /// RFC 3522 and 4015).
     eifel: bool,
     /// RFC 7323 timestamps, 12 bytes in each segment.
     timestamps: bool,
     /// Tick of the timestamp clock.
     timestamp_tick: Span,
-    /// Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once.
+    /// Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged
+    /// at once.
     delayed_ack: Span,
     /// Full segments that one ACK covers at most when ACKs are delayed.
     ack_every: u32,
-    /// ACKs per least round trip at most while data arrive in order, as TACK's beta (there 4). Needs `timestamps` and a
+    /// ACKs per least round trip at most while data arrive in order, as TACK's beta (there 4).
+    /// Needs `timestamps` and a
     /// `delayed_ack`. 0: no bound.
     acks_per_rtt: u32,
-    /// Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK).
+    /// Segments acknowledged at once at the start of a connection and after a pause (Linux's
+    /// quick-ACK).
     quick_acks: u32,
-    /// The window follows the receive buffer by two segments for each segment that arrives, which is acknowledged at once. It begins
-    /// below 64 KB, and what waits above a hole takes room from it (Linux, `tcp_grow_window`, `__tcp_select_window`). Off: it is
-    /// the buffer.
+    /// The window follows the receive buffer by two segments for each segment that arrives, which
+    /// is acknowledged at once. It begins
+    /// below 64 KB, and what waits above a hole takes room from it (Linux, `tcp_grow_window`,
+    /// `__tcp_select_window`). Off: it is the buffer.
     receive_window_in_steps: bool,
     /// A segment that ends with PSH, or is less than a full one, waits for no second segment (Linux
     /// since 6.6). It is acknowledged as soon as the application has read all data at hand.
     pushed_acks: bool,
-    /// While data lies above a hole: how many segments one ACK may tell of that was put off (Linux since 4.18, `tcp_comp_sack_nr`). The
-    /// first three segments above a hole are acknowledged at once all the same, and so is what fills it. Needs SACK. 0: each segment
-    /// above a hole is acknowledged at once.
+    /// While data lies above a hole: how many segments one ACK may tell of that was put off (Linux
+    /// since 4.18, `tcp_comp_sack_nr`). The
+    /// first three segments above a hole are acknowledged at once all the same, and so is what
+    /// fills it. Needs SACK. 0: each segment above a hole is acknowledged at once.
     compressed_sacks: u32,
-    /// With `compressed_sacks`: such an ACK waits for 5 % of the round trip, and at most for this (`tcp_comp_sack_delay_ns`).
+    /// With `compressed_sacks`: such an ACK waits for 5 % of the round trip, and at most for this
+    /// (`tcp_comp_sack_delay_ns`).
     compressed_sack_delay: Span,
-    /// By how much the timer of `compressed_sacks` runs out later than it is set, so that the processor wakes up less often
-    /// (`tcp_comp_sack_slack_ns`).
+    /// By how much the timer of `compressed_sacks` runs out later than it is set, so that the
+    /// processor wakes up less often (`tcp_comp_sack_slack_ns`).
     compressed_sack_slack: Span,
     /// RFC 3168 explicit congestion notification.
     ecn: bool,
     /// With `ecn`: how the receiver echoes marks.
     ecn_echo: EcnEcho,
-    /// With `ecn`: data carries ECT(1) in place of ECT(0), by which networks know flows that need no more than a shallow queue (RFC 9331). A
+    /// With `ecn`: data carries ECT(1) in place of ECT(0), by which networks know flows that need
+    /// no more than a shallow queue (RFC 9331). A
     /// control that halves its window at a mark (`reno`, `cubic`) starves with it.
     ect1: bool,
     /// Most bytes that the sender holds, unacknowledged or unsent.
@@ -441,7 +474,8 @@ options! {
     tsq: Tsq,
     /// Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`.
     tsq_limit: Bytes,
-    /// Time whose worth of data at the pacing rate may wait: a second / 2^n (`sk_pacing_shift`). A device may ask for another.
+    /// Time whose worth of data at the pacing rate may wait: a second / 2^n (`sk_pacing_shift`). A
+    /// device may ask for another.
     tsq_pacing_shift: u32,
     /// Memory that a segment takes beyond its payload; Linux counts it (`skb->truesize`).
     tsq_overhead: Bytes,

@@ -255,7 +255,8 @@ impl Receiver {
         if p.len > 0 || fin {
             self.on_data(now, p, (segments, segment_len), start, fin, out);
         } else if start < self.rcv_nxt {
-            // Below the window: a window probe or a keep-alive wants an answer (RFC 9293 section 3.10.7.4).
+            // Below the window: a window probe or a keep-alive wants an answer (RFC 9293 section
+            // 3.10.7.4).
             self.send_ack(now, out);
         }
     }
@@ -325,7 +326,8 @@ impl Receiver {
         p
     }
 
-    // ---- data -------------------------------------------------------------------------------------------------------
+    // ---- data
+    // -------------------------------------------------------------------------------------------------------
 
     /// In-order payload bytes end here (a FIN occupies one number more).
     fn data_end(&self) -> u64 {
@@ -351,7 +353,8 @@ impl Receiver {
             self.quick_acks = self.quick_acks.max(1);
         }
         self.last_arrival = now;
-        // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next ACK
+        // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next
+        // ACK
         // covers. A segment that lies wholly below it had been acknowledged. It is not acceptable
         // (section 5.3 R2), and its echo would tell the sender that the repetition had been needed.
         if p.ts_val != 0 && start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent {

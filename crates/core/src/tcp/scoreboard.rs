@@ -150,8 +150,8 @@ impl Scoreboard {
             if range.1 <= ack {
                 self.sacked.pop_front();
             } else {
-                // Receivers do not acknowledge into the middle of what they SACKed; if one does, keep the counts
-                // whole.
+                // Receivers do not acknowledge into the middle of what they SACKed; if one does,
+                // keep the counts whole.
                 if range.0 < ack {
                     range.0 = ack;
                     let within = self.segments.iter().take_while(|s| s.end() <= range.1);

@@ -496,7 +496,8 @@ impl Sender {
         let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
         p.flags = TcpFlags::SYN;
         if self.config.ecn && self.syn_sent == 0 {
-            // All three flags ask for Accurate ECN, two for that of RFC 3168 (RFC 9768 section 3.1.1).
+            // All three flags ask for Accurate ECN, two for that of RFC 3168 (RFC 9768 section
+            // 3.1.1).
             let ace = if self.config.ecn_echo == EcnEcho::Accurate { 7 } else { 3 };
             p.set_accurate_ecn(AccurateEcn { ace, ce_bytes: None });
         }
@@ -544,8 +545,8 @@ impl Sender {
         }
         out.notices.push(Notice::Established);
         self.cc.on_established(&mut self.window, &self.path);
-        // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux 6.12,
-        // net/ipv4/tcp_input.c, `tcp_rcv_synsent_state_process`: with no `sk_write_pending`
+        // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux
+        // 6.12, net/ipv4/tcp_input.c, `tcp_rcv_synsent_state_process`: with no `sk_write_pending`
         // tcp_send_ack).
         if self.config.handshake_ack {
             self.send_pure_ack(now, out);

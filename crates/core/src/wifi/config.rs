@@ -45,15 +45,20 @@ macro_rules! radio_options {
 radio_options! {
     /// Standard, band, width, guard interval, streams.
     phy: PhyConfig,
-    /// 802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under DCF, every frame
-    /// acknowledged by itself. Default: on for n and ac, off for a, b and g.
+    /// 802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under
+    /// DCF, every frame acknowledged by itself. Default: on for n and ac, off for a, b and g.
     qos: Option<bool>,
-    /// Frames are acknowledged, and sent again if no acknowledgement comes. Off: 802.11's No Ack policy for every frame (IEEE
-    /// 802.11-2020 9.2.4.5.4). A frame that does not arrive is lost, and the sender's contention window stays as it is. Off is not
-    /// possible with A-MPDUs, and needs a fixed rate, because rate control learns nothing. Default: on, off for `wavelan`.
+    /// Frames are acknowledged, and sent again if no acknowledgement comes. Off: 802.11's No Ack
+    /// policy for every frame (IEEE
+    /// 802.11-2020 9.2.4.5.4). A frame that does not arrive is lost, and the sender's contention
+    /// window stays as it is. Off is not
+    /// possible with A-MPDUs, and needs a fixed rate, because rate control learns nothing. Default:
+    /// on, off for `wavelan`.
     ack: Option<bool>,
-    /// After a frame that it could not decode, such as a collision, the radio waits EIFS instead of DIFS (IEEE 802.11-2020
-    /// 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000). Stations that have collided then have no advantage over the
+    /// After a frame that it could not decode, such as a collision, the radio waits EIFS instead of
+    /// DIFS (IEEE 802.11-2020
+    /// 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000). Stations that have
+    /// collided then have no advantage over the
     /// others. The difference is large if an ACK at the lowest basic rate is long.
     eifs: bool,
     /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
@@ -243,7 +248,8 @@ impl RadioConfig {
         if phy.standard != Standard::Wavelan {
             return RadioConfig { phy, ..base };
         }
-        // An Ethernet driver: the interface queue of 4.4BSD (IFQ_MAXLEN), and one frame in the controller.
+        // An Ethernet driver: the interface queue of 4.4BSD (IFQ_MAXLEN), and one frame in the
+        // controller.
         let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(50), limit_bytes: None });
         RadioConfig {
             phy,

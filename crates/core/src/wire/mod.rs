@@ -248,7 +248,8 @@ fn options(packet: &Packet, announced: &Announced, room: usize) -> TcpOptions {
             field.push(2, tcp_option::KIND_TIMESTAMP, &timestamps);
         }
         if let Some(bytes) = packet.accurate_ecn().ce_bytes {
-            // Before it the bytes with the other ECT, of which there are none: the counter's first value.
+            // Before it the bytes with the other ECT, of which there are none: the counter's first
+            // value.
             let [_, high, middle, low] = bytes.to_be_bytes();
             field.push(0, KIND_ACCURATE_ECN, &[0, 0, 1, high, middle, low]);
         }

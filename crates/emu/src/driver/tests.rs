@@ -176,7 +176,8 @@ fn nothing_real_inside_wakes_a_thousand_times_a_second_at_most() {
 }
 
 proptest! {
-    /// Whatever the instants of the turns, each packet arrives once, as it was, in order, and never before its time.
+    /// Whatever the instants of the turns, each packet arrives once, as it was, in order, and never
+    /// before its time.
     #[test]
     fn every_packet_arrives_once(
         sizes in prop::collection::vec((0usize..2, 8usize..1500, 0u64..400_000), 1..200),
@@ -268,8 +269,8 @@ fn behind_a_gate_others_do_not_wait_for_what_small_queues_would_hold_back() {
         bytes[0] = 7;
         bytes
     };
-    // How long the radio's queue is when a ping comes behind 400 packets, and what has arrived at the
-    // end.
+    // How long the radio's queue is when a ping comes behind 400 packets, and what has arrived at
+    // the end.
     let ping_waits = |has_gate: bool| {
         let mut driver = Driver::new(Radio::default(), Hosts::default());
         if has_gate {

@@ -65,8 +65,8 @@ fn ssid(ap: usize) -> String {
 
 /// The configuration of hostapd.
 pub(crate) fn hostapd(cell: &Cell, ap: usize, security: Security) -> String {
-    // Basic rates as those of the model: no frame goes at a rate of 802.11b. A link with many errors is
-    // no reason to end it.
+    // Basic rates as those of the model: no frame goes at a rate of 802.11b. A link with many
+    // errors is no reason to end it.
     let mut text = format!(
         "interface=wlan0\ndriver=nl80211\nssid={}\nieee80211n=1\nwmm_enabled=1\n\
         supported_rates=60 90 120 180 240 360 480 540\nbasic_rates=60 120 240\nbeacon_int=100\ndisassoc_low_ack=0\n",
@@ -116,8 +116,8 @@ pub(crate) fn supplicant(cell: &Cell, ap: usize, security: Security) -> String {
 /// The script of a radio's kernel.
 pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &str) -> String {
     let radio = &cell.radios[place];
-    // The rules of a new kernel forbid access points at 5 GHz: such a radio is made here, with rules of
-    // its own.
+    // The rules of a new kernel forbid access points at 5 GHz: such a radio is made here, with
+    // rules of its own.
     let radio_5 =
         if cell.band.is_at_5_ghz() { format!("must {program} lab-traffic new-radio\n") } else { String::new() };
     let mut text = format!(

@@ -322,8 +322,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
         if begun.op != Op::Start {
             return Err(guest.fails("its first message is not that it starts"));
         }
-        // Linux 6.12 looks at two descriptors here, whether any came or not. The first has a version that
-        // it declines.
+        // Linux 6.12 looks at two descriptors here, whether any came or not. The first has a
+        // version that it declines.
         let shared = memfd_create("airtcp-time", MFdFlags::MFD_CLOEXEC).map_err(|error| guest.fails(error))?;
         File::from(shared.try_clone().map_err(|error| guest.fails(error))?)
             .set_len(4096)

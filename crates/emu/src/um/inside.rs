@@ -146,7 +146,8 @@ pub(crate) fn mount_all(work: &str) -> Result<(), String> {
     fs::create_dir(TEMPORARY).map_err(failed(TEMPORARY))?;
     let _ = fs::create_dir_all("/dev/shm").map(|()| tree("tmpfs", "/dev/shm", None));
     let _ = fs::create_dir_all("/dev/pts").map(|()| tree("devpts", "/dev/pts", None));
-    // Linux 6.1 has no source of entropy here. Later kernels have theirs at boot, and keep it as it is.
+    // Linux 6.1 has no source of entropy here. Later kernels have theirs at boot, and keep it as it
+    // is.
     let entropy_bits = fs::read_to_string("/proc/sys/kernel/random/entropy_avail").map_err(failed("/proc"))?;
     if entropy_bits.trim() != "256" {
         credit_entropy().map_err(failed("/dev/random"))?;

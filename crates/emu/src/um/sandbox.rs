@@ -39,8 +39,8 @@ pub(super) fn enter(work: &Path, programs: &[&Path]) -> Result<(), String> {
     if Path::new("/run").is_dir() && !programs.iter().any(|program| program.starts_with("/run")) {
         memory("/run", plain, "size=4k,mode=755").map_err(failed("/run"))?;
     }
-    // A container may forbid it. The older one shows processes, of which none can be entered without
-    // capabilities.
+    // A container may forbid it. The older one shows processes, of which none can be entered
+    // without capabilities.
     let _ = mount(Some("proc"), "/proc", Some("proc"), plain | MsFlags::MS_NOEXEC, none);
     let path =
         |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| failed("its name")(error.into()));

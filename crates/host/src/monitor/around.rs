@@ -90,8 +90,8 @@ impl Aqm {
                 is_dropping: word(7).map(|dropping| dropping != 0),
                 ..Aqm::default()
             },
-            // `pie_dump_stats` of net/sched/sch_pie.c: a share of 2^64, and microseconds, though the header says
-            // milliseconds.
+            // `pie_dump_stats` of net/sched/sch_pie.c: a share of 2^64, and microseconds, though
+            // the header says milliseconds.
             "pie" => Aqm {
                 marked: word(9),
                 probability: app.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes) as f64 / SHARES),

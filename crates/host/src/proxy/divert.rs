@@ -55,8 +55,8 @@ pub fn nft_lines(rules: &Rules, owned: bool) -> Vec<String> {
                 add(format!("add chain {table} redirected"));
                 add(format!("add chain {table} nat_in {{ type nat hook prerouting priority -100; }}"));
                 add(format!("add chain {table} nat_out {{ type nat hook output priority -100; }}"));
-                // Holds the kernel's tracking of connections, also once the other rules are gone: what is open
-                // needs it.
+                // Holds the kernel's tracking of connections, also once the other rules are gone:
+                // what is open needs it.
                 add(format!("add rule {table} nat_in ct state established accept"));
                 add(format!("add rule {table} nat_in fib daddr type != local jump redirected"));
                 add(format!(

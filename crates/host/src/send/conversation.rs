@@ -234,8 +234,8 @@ impl<S: Source> Conversation<S> {
             return; // neither old nor within the window
         }
         if read.has(TcpFlags::SYN) {
-            // Our ACK of it was lost, or it is somebody else's: either is answered in the same way (RFC 5961
-            // section 4).
+            // Our ACK of it was lost, or it is somebody else's: either is answered in the same way
+            // (RFC 5961 section 4).
             self.give(now, &read, true);
             return;
         }
@@ -378,8 +378,8 @@ impl<S: Source> Conversation<S> {
         let header = bytes.len();
         bytes.resize(total, 0);
         if p.len > 0 {
-            // The first byte of the source has the offset 1. The sender's sizes leave room for the options, so
-            // all else is data.
+            // The first byte of the source has the offset 1. The sender's sizes leave room for the
+            // options, so all else is data.
             let data = &mut bytes[header..];
             debug_assert_eq!(data.len(), usize::from(p.len));
             if let Err(e) = self.source.fill(offset - 1, data) {

@@ -51,7 +51,8 @@ pub fn next(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Sent>> {
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of::<[u64; 8]>() as _;
-        // SAFETY: all pointers of the message lead to places of the lengths given, which outlive the call.
+        // SAFETY: all pointers of the message lead to places of the lengths given, which outlive
+        // the call.
         let n = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
         let Ok(length) = usize::try_from(n) else {
             let error = io::Error::last_os_error();
@@ -65,8 +66,8 @@ pub fn next(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Sent>> {
             continue;
         }
         let mut sent = Sent { at: realtime(), length };
-        // SAFETY: the kernel has filled the message; the macros walk within its control data, and the value
-        // has the type that its kind says.
+        // SAFETY: the kernel has filled the message; the macros walk within its control data, and
+        // the value has the type that its kind says.
         unsafe {
             let head = libc::CMSG_FIRSTHDR(&raw const message);
             if !head.is_null() && (*head).cmsg_level == libc::SOL_SOCKET && (*head).cmsg_type == libc::SCM_TIMESTAMPNS {

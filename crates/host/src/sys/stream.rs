@@ -211,8 +211,8 @@ pub fn prepare_relay(fd: RawFd) -> io::Result<()> {
 /// Ends a connection by a reset.
 pub fn reset(socket: OwnedFd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the value has the length given. If it fails, closing ends the connection in the ordinary
-    // way.
+    // SAFETY: the value has the length given. If it fails, closing ends the connection in the
+    // ordinary way.
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -156,7 +156,8 @@ impl Monitor {
             out.extend_from_slice(&NOISE_DBM.to_le_bytes());
         }
         if mode.format() == Format::Ht {
-            // Bandwidth, MCS and guard interval; mixed format, BCC, neither STBC nor extension streams.
+            // Bandwidth, MCS and guard interval; mixed format, BCC, neither STBC nor extension
+            // streams.
             let known = 0x01 | 0x02 | 0x04 | 0x08 | 0x10 | 0x20 | 0x40;
             let mut flags = if mode.width() == Width::Mhz40 { 1 } else { 0 };
             flags |= if mode.is_short_gi() { 0x04 } else { 0 };
@@ -238,8 +239,8 @@ impl Monitor {
             }
             FrameKind::Data => {
                 out.extend_from_slice(&from);
-                // Address 3: the destination beyond the distribution system, or the source. Both are the access
-                // point.
+                // Address 3: the destination beyond the distribution system, or the source. Both
+                // are the access point.
                 out.extend_from_slice(if flags & to_ds != 0 { &to } else { &from });
                 out.extend_from_slice(&(frame.sn << 4).to_le_bytes());
                 if self.is_qos(frame) {

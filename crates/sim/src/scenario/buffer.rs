@@ -22,8 +22,8 @@ impl Buffer {
         };
         let unit_bytes = self.packet_bytes.unwrap_or(1);
         let n = self.exact(rate, unit_bytes, flows).unwrap_or_else(|| {
-            // Too many digits for 128 bits: such a limit is astronomic, or its scale finer than a double
-            // resolves.
+            // Too many digits for 128 bits: such a limit is astronomic, or its scale finer than a
+            // double resolves.
             let bytes = rate.as_bps() as f64 * self.rtt.as_secs_f64() / 8.0 * self.scale;
             floor64(bytes / f64::from(unit_bytes) / f64::from(flows).sqrt())
         });
@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn the_study_s_own_buffers() {
-        // pacing-buffers, Figure 15: C = 1 Gbit/s, D = 20 ms, RTT = 2 (20 + 5 + 5) ms, 1000-byte packets.
+        // pacing-buffers, Figure 15: C = 1 Gbit/s, D = 20 ms, RTT = 2 (20 + 5 + 5) ms, 1000-byte
+        // packets.
         let gigabit = DataRate::from_mbps(1000);
         assert_eq!(rule(60, None, 1.0, Some(1000)).limit(gigabit), Limit::Packets(7500));
         assert_eq!(rule(60, Some(1500), 1.0, Some(1000)).limit(gigabit), Limit::Packets(193));

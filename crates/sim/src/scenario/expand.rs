@@ -235,7 +235,8 @@ impl<'a> Expander<'a> {
         if let Some(known) = self.profiles.get(name) {
             return known.clone();
         }
-        // Unwinds the chain of bases to the built-in one, then lays the options back on, base first.
+        // Unwinds the chain of bases to the built-in one, then lays the options back on, base
+        // first.
         let mut chain = vec![name];
         let options = loop {
             let last = chain[chain.len() - 1];

@@ -59,7 +59,8 @@ impl Override {
             };
             here = match (&mut here.value, &found) {
                 (Value::Table(table), Step::Key(key)) => {
-                    // A key that is not there yet starts as its default where that tells which kind it is.
+                    // A key that is not there yet starts as its default where that tells which kind
+                    // it is.
                     let default = || match schema.map(|s| &s["default"]) {
                         Some(default) if schema.and_then(|s| check::tag_key(root, s)).is_some() => {
                             Tree::from_json(default.clone(), origin)

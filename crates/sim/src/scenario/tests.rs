@@ -550,8 +550,8 @@ fn what_would_need_more_memory_than_there_is_is_told_before_the_run() {
     ] {
         assert_eq!(faults(traffic), "", "{traffic}");
     }
-    // Each entry alone is within the bounds. The one that goes beyond is named, with file, line, key
-    // and what is accepted.
+    // Each entry alone is within the bounds. The one that goes beyond is named, with file, line,
+    // key and what is accepted.
     let mut text = flow_over(lines, r#"{ kind = "cbr", rate = "350Gbit/s" }"#);
     for name in ["g", "h", "i"] {
         text += &format!(

@@ -65,8 +65,8 @@ impl Default for BufferProbe {
 }
 
 table! {
-    /// One row per train of a `buffer_probe` whose time is over (the next has begun, or could have): how many packets the buffer
-    /// takes ([probe](probe.md)).
+    /// One row per train of a `buffer_probe` whose time is over (the next has begun, or could
+    /// have): how many packets the buffer takes ([probe](probe.md)).
     pub(crate) ProbeRows of ProbeRow as "probes" {
         flow: U32(u32) = "index of the flow",
         run: U32(u32) = "number of the train, from 0",

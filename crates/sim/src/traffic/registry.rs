@@ -43,10 +43,11 @@ macro_rules! kinds {
                 app: TcpApp,
             },
             $($config($config),)+
-            /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows that begin at `from` and come
-            /// before it in [`crate::spec::RunSpec::flows`].
+            /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows
+            /// that begin at `from` and come before it in [`crate::spec::RunSpec::flows`].
             Daemon(std::sync::Arc<CoopConfig>),
-            /// Packets of real programs on `from` to such on `to`. They enter by [`crate::world::World::inject`] and leave by
+            /// Packets of real programs on `from` to such on `to`. They enter by
+            /// [`crate::world::World::inject`] and leave by
             /// [`crate::world::World::take_egress`].
             External,
         }
@@ -89,7 +90,8 @@ macro_rules! kinds {
                     $(TrafficConfig::$config(_) => stringify!($kind)),+
                 }
             }
-            /// The kind of that name with its default parameters; `None` if it is unknown or needs some.
+            /// The kind of that name with its default parameters; `None` if it is unknown or needs
+            /// some.
             pub fn by_name(name: &str) -> Option<TrafficConfig> {
                 $(if name == stringify!($app) {
                     return <$app_config as App>::by_default().map(TrafficConfig::$app_config);
@@ -147,7 +149,8 @@ macro_rules! kinds {
         }
 
         impl Traffic {
-            /// The largest packet that a flow of this kind sends, bytes at the IP layer; 0 if it does not count.
+            /// The largest packet that a flow of this kind sends, bytes at the IP layer; 0 if it
+            /// does not count.
             pub(crate) fn packet_bytes(&self) -> u16 {
                 match self {
                     Traffic::Tcp { sender, .. } => sender.packet_bytes,
@@ -172,7 +175,8 @@ macro_rules! kinds {
                     Traffic::Daemon(_) | Traffic::External => false,
                 }
             }
-            /// Packets that the source sends within a span at most, and whether each is remembered; 0: as many as the network lets it.
+            /// Packets that the source sends within a span at most, and whether each is remembered;
+            /// 0: as many as the network lets it.
             pub(crate) fn packets_within(&self, span: Span) -> (u64, bool) {
                 match self {
                     $(Traffic::$config(c) => (c.packets_within(span), <$config as Kind>::REMEMBERS_PACKETS),)+
@@ -188,7 +192,8 @@ macro_rules! kinds {
                     Traffic::External => "external",
                 }
             }
-            /// Both ends of a flow of a kind of its own; `None` for TCP and daemons, which need more.
+            /// Both ends of a flow of a kind of its own; `None` for TCP and daemons, which need
+            /// more.
             pub(crate) fn build(&self, ctx: &Context) -> Result<Option<AnyEnds>, BuildError> {
                 Ok(match self {
                     $(Traffic::$config(c) => Some(AnyEnds::$config(c.build(ctx)?)),)+
@@ -231,7 +236,8 @@ macro_rules! kinds {
                     AnyEnds::Daemon(_) | AnyEnds::External(_) => Time::NEVER,
                 }
             }
-            /// Loads what a packet needs that reaches the source, or the destination, so that it will not be waited for.
+            /// Loads what a packet needs that reaches the source, or the destination, so that it
+            /// will not be waited for.
             #[inline]
             pub(crate) fn touch(&self, is_source: bool) {
                 match self {

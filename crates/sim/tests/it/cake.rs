@@ -15,7 +15,8 @@ fn hosts_share_alike_and_nothing_waits_in_the_modem() {
     let (many, one, ping) = run(&[]);
     // 9.5 Mbit/s less headers: 9.5 x 1448 / 1500 = 9.17.
     assert!((9.0..9.2).contains(&(many + one)), "{many} + {one} Mbit/s");
-    // Half is 4.58. A CUBIC alone under an AQM does not fill its part: after each signal its queue runs
+    // Half is 4.58. A CUBIC alone under an AQM does not fill its part: after each signal its queue
+    // runs
     // empty for a while, and others use that. `cake`'s own tests have the shares of queues that
     // never run empty.
     assert!(one > 0.85 * 4.58 && many < 1.15 * 4.58, "{many} and {one} Mbit/s");

@@ -204,8 +204,8 @@ fn data_frames_say_who_how_and_what() {
     assert_eq!(sent[26..34], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
     assert_eq!(sent[34], 0x45);
     assert_eq!(sent[134..], crc32(&sent[..134]).to_le_bytes());
-    // The copy: retry bit, the same packet though the record no longer has it, a wrong FCS and the flag
-    // for it.
+    // The copy: retry bit, the same packet though the record no longer has it, a wrong FCS and the
+    // flag for it.
     assert_eq!((again[1], &again[34..134]), (0x09, &sent[34..134]));
     assert_eq!(again[134..], (!crc32(&again[..134])).to_le_bytes());
     let flags = |frame: &(u32, u64, Vec<u8>, u32)| frame.2[8];

@@ -48,8 +48,8 @@ fn neither_starves_and_only_the_classic_one_waits() {
     let [(scalable, its_rtt), (classic, its_other)] =
         run(&["flows.scalable.tcp.cc={ name = 'dctcp', alpha_bits = 20 }"]);
     println!("dualpi2: {scalable:.1} Mbit/s {its_rtt:.1} ms, {classic:.1} Mbit/s {its_other:.1} ms");
-    // RFC 9332, appendix C: a coupling of 2 gives equal shares; the shorter round trip of the scalable
-    // flow is in its favour.
+    // RFC 9332, appendix C: a coupling of 2 gives equal shares; the shorter round trip of the
+    // scalable flow is in its favour.
     assert!((0.5..2.0).contains(&(scalable / classic)), "{scalable} and {classic} Mbit/s");
     assert!(scalable + classic > 34.0, "{scalable} + {classic} Mbit/s");
     // 40 ms and its own time on the line; the classic queue is held at 15 ms.
@@ -59,8 +59,8 @@ fn neither_starves_and_only_the_classic_one_waits() {
 
 #[test]
 fn a_classic_echo_tells_dctcp_too_much() {
-    // Latched, every ACK until the reduction carries the echo: alpha comes out too large, and the line
-    // is not full.
+    // Latched, every ACK until the reduction carries the echo: alpha comes out too large, and the
+    // line is not full.
     let alone = |more: &[&str]| {
         let sets: Vec<&str> = ["flows.classic.stop=11s"].iter().chain(more).copied().collect();
         run(&sets)[0].0

@@ -56,7 +56,8 @@ const CBR: &str = r#"flows.flow.traffic={ kind = "cbr", rate = "800kbit/s", pack
 
 #[test]
 fn a_packet_takes_its_time_at_each_end() {
-    // 100 packets a second, 10 ms apart: none waits for another. 1 ms on the line, 1 ms to the far end.
+    // 100 packets a second, 10 ms apart: none waits for another. 1 ms on the line, 1 ms to the far
+    // end.
     let delay = |sets: &[&str]| first(&run(&[&[CBR], sets].concat()), "delay_mean_ms");
     assert!((delay(&[]) - 2.0).abs() < 1e-9);
     assert!((delay(&["nodes.a.packet_time=3ms"]) - 5.0).abs() < 1e-9);
@@ -76,8 +77,8 @@ fn an_echo_needs_it_twice_at_either_host() {
 
 #[test]
 fn more_than_it_can_do_waits_and_what_is_done_comes_in_order() {
-    // A packet every 2 ms, and 4 ms for each: half of them are done, and the last waited for as long as
-    // half the run.
+    // A packet every 2 ms, and 4 ms for each: half of them are done, and the last waited for as
+    // long as half the run.
     let fast = r#"flows.flow.traffic={ kind = "cbr", rate = "4Mbit/s", packet_bytes = 1000 }"#;
     for slow in ["nodes.a.packet_time=4ms", "nodes.b.packet_time=4ms"] {
         let out = run(&[fast, slow]);
@@ -90,8 +91,8 @@ fn more_than_it_can_do_waits_and_what_is_done_comes_in_order() {
 
 #[test]
 fn segments_and_their_acks_share_one_processor() {
-    // With an ACK for every segment the receiver handles two packets for each, and so does the sender:
-    // 1460 bytes in twice 3 ms.
+    // With an ACK for every segment the receiver handles two packets for each, and so does the
+    // sender: 1460 bytes in twice 3 ms.
     let tcp = ["flows.flow.receiver.ack_every=1", "nodes.a.profile=freebsd-2.2.1", "nodes.b.profile=freebsd-2.2.1"];
     let goodput = |slow: &[&str]| first(&run(&[&tcp, slow].concat()), "goodput_bps");
     let bound = 1460.0 * 8.0 / 0.006;

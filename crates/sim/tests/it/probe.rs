@@ -153,7 +153,8 @@ fn a_train_that_fits_gives_a_lower_bound_and_one_that_is_not_over_nothing() {
     assert_eq!(f64s(&run(&text), "probes", "run"), [0.0]);
 }
 
-// ---- ACKs ------------------------------------------------------------------------------------------------------------
+// ---- ACKs
+// ------------------------------------------------------------------------------------------------------------
 
 /// `n` stations upload; their ACKs wait at the access point in `qdisc`, before a driver of so many
 /// frames. The server merges nothing on the way up, so that it acknowledges as `receiver` says.
@@ -281,8 +282,8 @@ fn filtering_acks_keeps_them_from_overflowing() {
 
 #[test]
 fn fewer_acks_leave_more_of_the_air_to_the_data() {
-    // One station, 40 ms of wire: 100 ACKs a second. Measured: from 24.4 to 28.9 Mbit/s and from 47.9
-    // to 54.5.
+    // One station, 40 ms of wire: 100 ACKs a second. Measured: from 24.4 to 28.9 Mbit/s and from
+    // 47.9 to 54.5.
     for (phy, driver_frames, fewer, gain) in [("g", 1, 8.0, 1.1), ("n", 64, 15.0, 1.08)] {
         let with = |n| {
             let receiver = format!(r#"{{ acks_per_rtt = {n}, delayed_ack = "100ms" }}"#);

@@ -42,8 +42,8 @@ fn packets_leave_as_their_bits_pass() {
         to = "b"
         traffic = { kind = "train", count = 4, packet_bytes = 1500 }"#,
     );
-    // 2.5 ms for the second; a quarter of the third passes before 3 ms, the rest after 20 ms; then 0.5
-    // ms.
+    // 2.5 ms for the second; a quarter of the third passes before 3 ms, the rest after 20 ms; then
+    // 0.5 ms.
     let received = column(&output, "datagrams", "received_s");
     for (at, expected_ms) in received.iter().zip([11.0, 12.5, 30.375, 30.875]) {
         assert!((at - expected_ms * 1e-3).abs() < 1e-12, "{received:?}");

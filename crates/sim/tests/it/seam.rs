@@ -384,7 +384,8 @@ fn each_packet_that_a_radio_held_is_released_once() {
         for ms in 0..12_000u64 {
             if ms < 10_000 && ms % 2 == 0 {
                 for (from, to) in pairs {
-                    // A burst fills the queue before the phone leaves, and goes on while it is away.
+                    // A burst fills the queue before the phone leaves, and goes on while it is
+                    // away.
                     world.inject(from, to, datagram(1400)).unwrap();
                     sent += 1;
                 }

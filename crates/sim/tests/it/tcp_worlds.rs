@@ -175,8 +175,8 @@ fn a_web_user_makes_one_transfer_after_the_other() {
         let output = run(&spec);
         let (start, end) = (f64s(&output, "transfers", "start_s"), f64s(&output, "transfers", "end_s"));
         let bytes = u64s(&output, "transfers", "bytes");
-        // Mean gap 0.3 s, mean transfer some tenths: some dozens in 30 s; 16 and more reuse incarnation
-        // numbers.
+        // Mean gap 0.3 s, mean transfer some tenths: some dozens in 30 s; 16 and more reuse
+        // incarnation numbers.
         assert!(start.len() > 20, "{}", start.len());
         for i in 0..start.len() {
             assert!(start[i] < 30.0 && end[i] > start[i] && bytes[i] > 0);
@@ -225,8 +225,8 @@ fn a_stream_takes_its_rate_and_no_more() {
 
 #[test]
 fn the_queue_and_the_arithmetic_path_carry_tcp_alike() {
-    // One flow only, so that no two packets meet in the same nanosecond: then the paths agree to the
-    // bit.
+    // One flow only, so that no two packets meet in the same nanosecond: then the paths agree to
+    // the bit.
     let spec = dumbbell(&[tcp("linux-6", TcpApp::Unlimited(Unlimited {}))], 30, 20, Time::NEVER);
     let mut captured = spec.clone();
     captured.record.capture = (0..spec.links.len() as u32).map(LinkId).collect();

@@ -169,7 +169,8 @@ fn the_grid_of_controls_buffers_and_losses() {
     let mut table = String::from("control  buffer/BDP  loss%  goodput Mbit/s  resent%  mean RTT ms  timeouts  Jain\n");
     for cc in CcConfig::NAMES {
         for (part, loss) in [(0.25, 0.0), (1.0, 0.0), (4.0, 0.0), (1.0, 0.001), (1.0, 0.02)] {
-            // The bottleneck is the host's own line and stands for one in the network: what it drops is lost.
+            // The bottleneck is the host's own line and stands for one in the network: what it
+            // drops is lost.
             let mut case = Case::new(&format!("tcp = {{ cc = \"{cc}\", local_drops = \"lost\" }}"));
             (case.limit_packets, case.loss, case.flows) = ((part * 67.0) as u64, loss, 2);
             let (g, _) = case.run();

@@ -50,8 +50,8 @@ fn a_train_takes_the_time_of_its_lines() {
     for (i, at) in received.iter().enumerate() {
         assert!((at - (first + i as f64 * 1e-3)).abs() < 1e-12, "{received:?}");
     }
-    // Waits: 0.9 ms for the second, 1.8 ms for the third, of one second; on the first line 0.1 and 0.2
-    // ms.
+    // Waits: 0.9 ms for the second, 1.8 ms for the third, of one second; on the first line 0.1 and
+    // 0.2 ms.
     let queue = f64s(&output, "links", "queue_mean_packets");
     assert!((queue[2] - 2.7e-3).abs() < 1e-12 && (queue[0] - 0.3e-3).abs() < 1e-12, "{queue:?}");
     assert_eq!(u64s(&output, "links", "queue_max_packets")[..3], [2, 0, 2]);
@@ -78,7 +78,8 @@ fn a_ping_takes_the_round_trip() {
 
 #[test]
 fn an_overloaded_line_drops_what_exceeds_its_rate_and_an_underloaded_one_nothing() {
-    // 1250-byte packets on 10 Mbit/s: one per millisecond. At 110 % ten arrive in the time of eleven.
+    // 1250-byte packets on 10 Mbit/s: one per millisecond. At 110 % ten arrive in the time of
+    // eleven.
     for (load_bps, expect_drops) in [(9_000_000, false), (11_000_000, true)] {
         let (mut spec, a, b) = line(Span::from_secs(11), DataRate::from_mbps(10), fifo(Some(50), None));
         spec.warmup = Span::from_secs(1);
@@ -88,8 +89,8 @@ fn an_overloaded_line_drops_what_exceeds_its_rate_and_an_underloaded_one_nothing
         let dropped = u64s(&output, "links", "dropped_overflow")[2];
         assert_eq!(arrived, load_bps / 1000);
         if expect_drops {
-            // Full by 1 s (50 places fill at 100 packets/s): from then on exactly the excess of 10 s is
-            // dropped.
+            // Full by 1 s (50 places fill at 100 packets/s): from then on exactly the excess of 10
+            // s is dropped.
             assert_eq!(dropped, 1000);
             assert_eq!(u64s(&output, "links", "forwarded_packets")[2], 10_000);
             assert_eq!(f64s(&output, "links", "utilisation")[2], 1.0);
@@ -152,8 +153,8 @@ fn held_back_packets_arrive_later_by_their_delay_and_others_on_time() {
     };
     let plain = delays(&spec);
     assert_eq!(plain.1, [0; 4]);
-    // On the first link, which the second would be fused with otherwise; as drop-tail, and with a queue
-    // of its own.
+    // On the first link, which the second would be fused with otherwise; as drop-tail, and with a
+    // queue of its own.
     for (link, queue) in [(0, fifo(None, None)), (2, fifo(None, None)), (2, QueueConfig::by_name("codel").unwrap())] {
         spec.links[link].queue = queue;
         for (min, max) in [(5_000, 5_000), (1_000, 9_000)] {
@@ -166,7 +167,8 @@ fn held_back_packets_arrive_later_by_their_delay_and_others_on_time() {
             assert_eq!(held.iter().sum::<u64>(), count);
             let (min, max) = (min as f64 * 1e-3, max as f64 * 1e-3);
             if link == 0 {
-                // Late or not, all then wait for the second line, which takes a millisecond for each.
+                // Late or not, all then wait for the second line, which takes a millisecond for
+                // each.
                 let at_most = max + 1e-6 + count as f64;
                 assert!(extra.iter().all(|e| (-1e-6..at_most).contains(e)));
                 assert!(extra.iter().filter(|e| **e > min - 1e-6).count() as u64 >= count);
@@ -320,7 +322,8 @@ fn networks(reordering: bool) -> impl Strategy<Value = RunSpec> {
             let mut add = |spec: &mut RunSpec, from, to| {
                 let Some((rate, delay, packets, bytes, loss, cost, queue)) = parameters.next() else { return };
                 let rate = DataRate::from_bps(rate * 1_000_003);
-                // Half of the links drop-tail, the others any discipline there is, with its defaults.
+                // Half of the links drop-tail, the others any discipline there is, with its
+                // defaults.
                 let queue = match QueueConfig::NAMES.get(queue) {
                     Some(name) => QueueConfig::by_name(name).unwrap(),
                     None => fifo(packets, bytes),
@@ -408,7 +411,8 @@ proptest! {
         }
     }
 
-    /// Where nothing is held back, every packet has the same time and fate as on a line that knows of no reordering, whatever
+    /// Where nothing is held back, every packet has the same time and fate as on a line that knows
+    /// of no reordering, whatever
     /// its delay and also on links that could otherwise be computed ahead of time.
     #[test]
     fn a_line_that_holds_nothing_back_is_as_any_other(mut spec in networks(false)) {
@@ -419,8 +423,10 @@ proptest! {
         prop_assert_eq!(bits(&run(&spec).tables), bits(&plain.tables));
     }
 
-    /// Captured links go through their queue packet by packet, others by arithmetic, many of them fused with the link before
-    /// them: every packet meets the same fate at the same time, and every counter is the same at any instant.
+    /// Captured links go through their queue packet by packet, others by arithmetic, many of them
+    /// fused with the link before
+    /// them: every packet meets the same fate at the same time, and every counter is the same at
+    /// any instant.
     #[test]
     fn no_link_is_computed_differently_for_being_captured(
         mut spec in any::<bool>().prop_flat_map(networks),
@@ -454,8 +460,8 @@ proptest! {
         prop_assert_eq!(fast.summary, slow.summary);
     }
 
-    /// The same where small packets wait behind large ones on the fused links of two hosts, up to a moment in the middle of
-    /// it, from which on the greatest queue is counted anew.
+    /// The same where small packets wait behind large ones on the fused links of two hosts, up to a
+    /// moment in the middle of it, from which on the greatest queue is counted anew.
     #[test]
     fn waiting_on_fused_links_is_counted_as_on_others(
         bursts in prop::collection::vec((0u64..20_000_000, 1u32..30, 28u16..1500, any::<bool>()), 2..8),

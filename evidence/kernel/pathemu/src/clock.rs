@@ -16,7 +16,7 @@ pub fn os_error(what: &str) -> String {
     format!("{what}: {}", io::Error::last_os_error())
 }
 
-/// What of its weight the scheduler granted, for the record.
+/// Part of its weight that the scheduler granted, for the record.
 pub struct Weight {
     pub nice: bool,
     pub autogroup: bool,
@@ -53,7 +53,7 @@ pub fn ask_for_weight() -> Weight {
 /// results to be right.
 pub struct RealTime {
     held: bool,
-    /// Of the second that is being watched.
+    /// Figures of the second that is being watched.
     since_ns: u64,
     slept_ns: u64,
     /// How often the priority was given back.
@@ -133,7 +133,7 @@ impl RunDelay {
         Ok(delay)
     }
 
-    /// What has come on top since the last call. Whatever became readable meanwhile waited that
+    /// Time that has come on top since the last call. Whatever became readable meanwhile waited that
     /// long at most.
     pub fn since(&mut self) -> Result<u64, String> {
         use std::os::unix::fs::FileExt;

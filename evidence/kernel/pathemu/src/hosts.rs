@@ -25,7 +25,7 @@ const INFO: [(&str, usize, usize); 9] = [
     ("rwnd_limited_us", 176, 8),
     ("sndbuf_limited_us", 184, 8),
 ];
-/// What one attempt to top up writes at most; a copy of more would hold the socket while ACKs come.
+/// Bytes that one attempt to top up writes at most. A copy of more would hold the socket while ACKs come.
 const CHUNK: usize = 65_536;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
@@ -126,8 +126,8 @@ impl Hosts {
                 plan.cc.as_bytes(),
                 &format!("TCP_CONGESTION {}", plan.cc),
             )?;
-            // Twice what is to be ahead, and room for what is outstanding; the kernel doubles it for its own
-            // needs.
+            // Twice what is to be ahead, and room for what is outstanding; the kernel doubles it
+            // for its own needs.
             let bytes = i32::try_from(2 * plan.ahead + (16 << 20)).unwrap_or(i32::MAX / 2);
             set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes.to_ne_bytes(), "SO_SNDBUFFORCE")?;
             flows.push(Flow { start_ns, socket, open: false, written: 0, series: Vec::new() });

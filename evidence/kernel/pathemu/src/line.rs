@@ -43,7 +43,7 @@ impl Losses {
         result
     }
 
-    /// Whether the next packet is lost.
+    /// True if the next packet is lost.
     pub fn draw(&mut self) -> bool {
         // As in airtcp, no draw without losses.
         self.chance > 0.0 && ((self.next() >> 11) as f64 / (1u64 << 53) as f64) < self.chance
@@ -170,7 +170,7 @@ mod tests {
         assert!(matches!(l.arrive(1_000_000, 1500), Fate::Sent(2_000_000)));
     }
 
-    /// What airtcp 0.1 loses of datagrams that pass its first link with a chance of 0.3:
+    /// Datagrams that airtcp 0.1 loses, of those that pass its first link with a chance of 0.3:
     /// `tests/test_kernel_bench.py` compares the two without this list.
     #[test]
     fn a_seed_has_its_sequence_of_losses() {

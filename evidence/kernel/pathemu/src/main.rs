@@ -169,8 +169,8 @@ fn parse_args() -> Result<Args, String> {
 fn open_tun(netns: &str, napi: bool) -> Result<File, String> {
     hosts::enter(netns)?;
     let dev = CString::new("/dev/net/tun").expect("no NUL inside");
-    // SAFETY: `dev` is a NUL-terminated path; the returned descriptor is owned by the File below and
-    // nothing else.
+    // SAFETY: `dev` is a NUL-terminated path; the returned descriptor is owned by the File below
+    // and nothing else.
     let file = unsafe {
         let fd = libc::open(dev.as_ptr(), libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC);
         if fd < 0 {
@@ -183,7 +183,8 @@ fn open_tun(netns: &str, napi: bool) -> Result<File, String> {
     for (to, from) in request.ifr_name.iter_mut().zip(b"path0") {
         *to = *from as libc::c_char;
     }
-    // No IFF_VNET_HDR: the kernel then has to cut large segments itself, and every packet here is what
+    // No IFF_VNET_HDR: the kernel then has to cut large segments itself, and every packet here is
+    // what
     // a wire would carry. Without IFF_NAPI the driver gives each packet to the stack by itself, and
     // nothing is merged (drivers/net/tun.c, tun_get_user and tun_napi_receive).
     let napi = if napi { libc::IFF_NAPI } else { 0 };
@@ -228,7 +229,7 @@ impl Gaps {
     }
 }
 
-/// What came by, beside the bottleneck's counters.
+/// Packets that came by, beside the bottleneck's counters.
 #[derive(Default)]
 struct Passed {
     /// Data packets given to the receiver, and ACKs read from it.
@@ -240,7 +241,7 @@ struct Passed {
     write_errors: u64,
 }
 
-/// Whether time was kept.
+/// True if time was kept.
 #[derive(Default)]
 struct Kept {
     /// Packets given to a device, after the time computed.
@@ -438,7 +439,7 @@ fn run(args: &mut Args) -> Result<(), String> {
             if begin <= now {
                 h.open(now - begin)?;
             }
-            // Whether it was delivered just now or by the kernel's own timer meanwhile.
+            // Either it was delivered just now or by the kernel's own timer meanwhile.
             if h.receive()? {
                 path.kept.reads.add(if delivered { now_ns() - now } else { waited_ns });
             }

@@ -1,4 +1,4 @@
-//! What the trace, the scripts and the counters need of a TCP packet.
+//! The fields of a TCP packet that the trace, the scripts and the counters need.
 
 pub struct Tcp {
     pub ports: (u16, u16),

@@ -1,4 +1,4 @@
-//! What a scripted path does with single packets.
+//! Fates of single packets on a scripted path.
 //!
 //! A script is a list such as `5=lose, 7=+25, 9.1=lose, #30-34=+1000`. A key names packets: `5` the
 //! first transmission of data segment 5, `9.1` the second one (counting from 0) of segment 9, `#30`

@@ -89,7 +89,8 @@ impl Path {
             taps: [Vec::new(), Vec::new(), Vec::new()],
         };
         let mut flying: Vec<(Time, u64, Packet)> = Vec::new();
-        // At the ends in the order in which things happened there; in between sorted by time in the end.
+        // At the ends in the order in which things happened there; in between sorted by time in the
+        // end.
         let mut at_ends: [Vec<(Time, Packet)>; 2] = [Vec::new(), Vec::new()];
         let mut between: Vec<(Time, u64, Packet)> = Vec::new();
         let (mut data, mut acks, mut order) = (0, 0, 0);

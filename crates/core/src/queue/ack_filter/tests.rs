@@ -266,8 +266,8 @@ impl Known {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The sender at the far end knows in the end what it would know without the filter; the newest ACK of each flow is
-    /// always there, and without SACK, so are the duplicates that follow it.
+    /// The sender at the far end knows in the end what it would know without the filter; the newest
+    /// ACK of each flow is always there, and without SACK, so are the duplicates that follow it.
     #[test]
     fn nothing_that_was_told_is_lost(ops in ops(), with_sack: bool, aggressive: bool) {
         let mode = if aggressive { AckFilterMode::Aggressive } else { AckFilterMode::Conservative };

@@ -179,8 +179,8 @@ mod tests {
                     signals.push(ms);
                 }
             }
-            // 100 + 100/sqrt(2) = 170.7, + 100/sqrt(3) = 228.4, + 50 = 278.4, + 44.7 = 323.2, + 40.8 = 364.0
-            // less rounding
+            // 100 + 100/sqrt(2) = 170.7, + 100/sqrt(3) = 228.4, + 50 = 278.4, + 44.7 = 323.2, +
+            // 40.8 = 364.0 less rounding
             let first = signals[0];
             assert_eq!(first, 100);
             let spaces: Vec<u64> = signals.iter().map(|ms| ms - first).collect();

@@ -42,8 +42,8 @@ fn a_host_with_many_flows_gets_no_more_than_one_with_one() {
     assert!(about(of_two(CakeIsolation::Srchost), 0.5));
     // One destination: it tells nobody apart.
     assert!(about(of_two(CakeIsolation::DualDsthost), 1.0 / 11.0));
-    // The server has eleven queues, so all are divided alike: the kernel's own page says that triple
-    // isolation needs both ends.
+    // The server has eleven queues, so all are divided alike: the kernel's own page says that
+    // triple isolation needs both ends.
     assert!(about(of_two(CakeIsolation::TripleIsolate), 1.0 / 11.0));
     // Towards the hosts it is the other way round.
     let back: Vec<(u32, u32)> = hosts.iter().map(|&(a, b)| (b, a)).collect();

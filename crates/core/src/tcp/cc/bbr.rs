@@ -376,7 +376,8 @@ impl Bbr {
             self.probe_rtt_done = Time::NEVER;
         }
         if self.mode == Mode::ProbeRtt {
-            // Linux 6.12, `bbr_update_min_rtt`: as if the application held back whatever is sent from now on.
+            // Linux 6.12, `bbr_update_min_rtt`: as if the application held back whatever is sent
+            // from now on.
             let delivered = low32(ack.total_delivered).wrapping_sub(self.held_back_from);
             self.held_back = delivered.saturating_add(path.in_flight).max(1);
             if !self.probe_rtt_done.is_never() {

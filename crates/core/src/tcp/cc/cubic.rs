@@ -383,8 +383,8 @@ mod tests {
             run(10);
             slopes.push((first, run(60)));
         }
-        // alpha = 3 (1 - 0.7) / (1 + 0.7) = 0.529; after the window before the loss it becomes 1, if so
-        // set.
+        // alpha = 3 (1 - 0.7) / (1 + 0.7) = 0.529; after the window before the loss it becomes 1,
+        // if so set.
         for (slope, expected) in [(slopes[0].0, 0.529), (slopes[0].1, 0.529), (slopes[1].0, 0.529), (slopes[1].1, 1.0)]
         {
             assert!((slope - expected).abs() < 0.06, "{slope} is not {expected}");
@@ -550,8 +550,8 @@ mod tests {
 
     #[test]
     fn the_state_is_about_as_small_as_the_kernels() {
-        // ICSK_CA_PRIV_SIZE is 104; the kernel has the parameters once for all connections, and no choice
-        // of curve.
+        // ICSK_CA_PRIV_SIZE is 104; the kernel has the parameters once for all connections, and no
+        // choice of curve.
         assert!(size_of::<Cubic>() <= 128);
     }
 

@@ -206,8 +206,8 @@ mod tests {
             assert!(none > u64::from(buffer), "slow start overshoots by what the buffer and the path hold: {none}");
             // HyStart sees the ACK train at half the path.
             assert_eq!(lost(SlowStartExit::Hystart), 0);
-            // HyStart++ waits for a standing queue; then its window grows by a quarter per round trip, not by
-            // all of itself.
+            // HyStart++ waits for a standing queue; then its window grows by a quarter per round
+            // trip, not by all of itself.
             let plus_plus = lost(SlowStartExit::HystartPlusPlus);
             assert!(plus_plus <= none * 3 / 10, "{plus_plus} of {none}");
         }

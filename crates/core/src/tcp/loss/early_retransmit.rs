@@ -101,8 +101,8 @@ impl EarlyRetransmit {
         }
         match self.config.unit {
             Unit::Segments => hole.outstanding < 4 && hole.reported + 1 >= hole.outstanding,
-            // With SACK: ownd - SMSS. Without, where each duplicate stands for a full segment, it is the same as the
-            // RFC's equation 1, ceil(ownd / SMSS) - 1 duplicates.
+            // With SACK: ownd - SMSS. Without, where each duplicate stands for a full segment, it
+            // is the same as the RFC's equation 1, ceil(ownd / SMSS) - 1 duplicates.
             Unit::Bytes => {
                 hole.outstanding_bytes < 4 * self.mss
                     && hole.reported_bytes >= hole.outstanding_bytes.saturating_sub(self.mss).max(1)

@@ -251,7 +251,8 @@ mod tests {
                 s.segments(us, [n]);
                 held.insert(n);
                 let above = held.iter().zip(0..).any(|(&n, i)| n != i);
-                // A twentieth of 20 ms and the slack, while there is a hole; the delayed ACK otherwise.
+                // A twentieth of 20 ms and the slack, while there is a hole; the delayed ACK
+                // otherwise.
                 let most_us = if above { 1_100 } else { 40_000 };
                 let deadline = s.receiver.deadline();
                 prop_assert!(deadline.is_never() || deadline <= Time::ZERO + Span::from_us(us + most_us));

@@ -45,8 +45,8 @@ impl RightSizing {
         mss: u32,
     ) -> Option<u64> {
         if let Some(rtt) = echoed {
-            // Smoothed: while a queue builds, the least round trip would hold the buffer at what the empty path
-            // needs.
+            // Smoothed: while a queue builds, the least round trip would hold the buffer at what
+            // the empty path needs.
             self.rtt = if self.rtt.is_zero() { rtt } else { self.rtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8) };
         } else {
             self.measure_window(now, rcv_nxt, right_edge);

@@ -191,8 +191,8 @@ fn polls(offered: u64, flags: TcpFlags) -> Vec<(u32, usize)> {
 
 #[test]
 fn the_application_reads_after_the_poll_and_reading_acknowledges_once() {
-    // The window would have to shrink: all of the poll waits for the reader. The last segment waits for
-    // another.
+    // The window would have to shrink: all of the poll waits for the reader. The last segment waits
+    // for another.
     assert_eq!(polls(81_920, TcpFlags::default()), [(6, 2)]);
     // Pushed data is acknowledged when it is read.
     assert_eq!(polls(81_920, TcpFlags::PSH), [(6, 2), (7, 3)]);

@@ -36,8 +36,8 @@ impl Marks {
         let cycles = u32::from(told.ace.wrapping_sub(self.ace) & 7);
         self.ace = told.ace;
         let Some(bytes) = told.ce_bytes else {
-            // The field may have wrapped around, so the most counts that can be meant (RFC 9768 appendix
-            // A.2.1).
+            // The field may have wrapped around, so the most counts that can be meant (RFC 9768
+            // appendix A.2.1).
             return if delivered < 8 { cycles } else { delivered - ((delivered - cycles) & 7) };
         };
         let more = bytes.wrapping_sub(self.ce_bytes) & 0xff_ffff;
@@ -85,8 +85,8 @@ mod tests {
         let mut marks = Marks::default();
         let mut field = |ace, delivered| marks.take(AccurateEcn { ace, ce_bytes: None }, delivered, 1000);
         assert_eq!([field(5, 2), field(6, 2), field(0, 2), field(0, 1)], [0, 1, 2, 0]);
-        // Ten more segments, two by the field: ten is two modulo eight. Nine, two by the field: two.
-        // Sixteen: ten.
+        // Ten more segments, two by the field: ten is two modulo eight. Nine, two by the field:
+        // two. Sixteen: ten.
         assert_eq!([field(2, 10), field(4, 9), field(6, 16)], [10, 2, 10]);
         let mut marks = Marks::default();
         let mut option = |ce_bytes| marks.take(AccurateEcn { ace: 0, ce_bytes: Some(ce_bytes) }, 1, 1000);

@@ -130,7 +130,8 @@ impl Sender {
         let floor = self.snd_una;
         ack.duplicate_sack = self.duplicate_sack(p);
         ack.echo = 0;
-        // From below, as Linux sorts them (`tcp_sacktag_write_queue`): the newest block comes first, and
+        // From below, as Linux sorts them (`tcp_sacktag_write_queue`): the newest block comes
+        // first, and
         // one ACK that was put off may tell of what arrived before that. It has not been overtaken.
         let mut blocks = [(u64::MAX, 0); MAX_SACK];
         for (place, block) in blocks.iter_mut().zip(p.sack()) {
@@ -289,8 +290,8 @@ impl Sender {
     pub(super) fn in_flight(&self) -> u32 {
         let pipe = self.board.pipe();
         if self.config.recovery == Recovery::Sack {
-            // Without limited transmit what was SACKed makes no room before a loss is found (RFC 6675 section 5
-            // step 3). [RFC6675-5-4]
+            // Without limited transmit what was SACKed makes no room before a loss is found (RFC
+            // 6675 section 5 step 3). [RFC6675-5-4]
             let waits = !self.config.limited_transmit && matches!(self.path.state, CaState::Open | CaState::Disorder);
             return if waits { pipe + self.board.sacked_out() } else { pipe };
         }
@@ -314,7 +315,8 @@ impl Sender {
         if self.config.rtt_per_segment && self.config.rtt_from_sack {
             return self.sample_rtt_also_of_sacked(p, ack);
         }
-        // Beside a retransmission an original may have waited for the hole below it (Karn's problem).
+        // Beside a retransmission an original may have waited for the hole below it (Karn's
+        // problem).
         let exact = ack.newest_sent_at.filter(|_| !ack.retransmitted_data).map(|t| now.since(t));
         if self.config.rtt_per_segment {
             if !ack.retransmitted_data {
@@ -417,12 +419,14 @@ impl Sender {
     #[inline]
     pub(super) fn on_advance(&mut self, now: Time, acked: u32, repeated: bool) {
         self.timeouts_in_row = 0;
-        // Karn: a backed-off timeout stays until there is a sample again, here that of the timed segment.
+        // Karn: a backed-off timeout stays until there is a sample again, here that of the timed
+        // segment.
         if self.config.rtt_per_segment && (!repeated || self.config.timestamps) {
             self.rtt.reset_backoff();
         }
         self.timers.persist = Time::NEVER;
-        // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that
+        // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer,
+        // so that
         // a window with many holes ends in a timeout and slow start instead of a round trip for
         // each. [RFC6582-3.2-4c]
         let partial = self.path.state == CaState::Recovery
@@ -489,7 +493,8 @@ impl Sender {
     pub(super) fn ack_sample(&mut self, ack: &Ack) -> AckSample {
         let credit = match self.config.byte_counting {
             0 => u32::from(ack.advanced),
-            // All that it newly reports, SACKed included; what was reported before was credited then.
+            // All that it newly reports, SACKed included; what was reported before was credited
+            // then.
             // [RFC5681-3.1-9]
             limit if self.window.in_slow_start() => ack.counted().min(limit),
             _ => ack.counted(),

@@ -115,7 +115,8 @@ impl Sender {
     pub(super) fn detect_loss_after(&mut self, ack: &Ack, out: &mut Outputs) {
         if self.path.state == CaState::Recovery && ack.advanced {
             match self.config.recovery {
-                // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
+                // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step
+                // 6).
                 Recovery::Reno => {
                     if !self.owns_window {
                         // [RFC5681-3.2-12]
@@ -208,8 +209,8 @@ impl Sender {
         let mut judge_at = Time::NEVER;
         let mut found = 0;
         if self.config.recovery == Recovery::Sack {
-            // Losses that the last recovery found beyond its end are reason enough for another (RFC 6675
-            // section 5).
+            // Losses that the last recovery found beyond its end are reason enough for another (RFC
+            // 6675 section 5).
             found = self.board.lost_out();
             let sacked = self.board.sacked_out() > 0;
             let template = self.board.front().map(|first| self.hole(first, 0));
@@ -237,8 +238,8 @@ impl Sender {
             (self.acks.duplicates > 0 || self.acks.looks_now && self.path.state != CaState::Loss)
                 && self.may_begin_recovery()
         }) {
-            // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its
-            // retransmissions. [RFC6582-3.2-2b]
+            // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of
+            // its retransmissions. [RFC6582-3.2-2b]
             let guards = self.config.recover_guard && !self.acks.looks_now;
             if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !guards {
                 match self.loss.judge(&self.hole(first, self.acks.duplicates), srtt, now) {
@@ -271,12 +272,14 @@ impl Sender {
                 out.notices.push(Notice::EnteredRecovery);
                 self.path.in_flight = self.in_flight();
                 if self.owns_window && self.config.recovery == Recovery::Sack {
-                    // Linux 6.12: the control sets the window first (`tcp_cong_control` in `tcp_ack`), with nothing
+                    // Linux 6.12: the control sets the window first (`tcp_cong_control` in
+                    // `tcp_ack`), with nothing
                     // sent again yet, and window and pacing hold for every retransmission
                     // (`tcp_xmit_retransmit_queue`).
                     self.first_repair = Some(evidence);
                 } else {
-                    // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
+                    // The first retransmission leaves whatever the window says (RFC 5681 section
+                    // 3.2 step 3).
                     // [RFC5681-3.2-9] [RFC6675-5-7]
                     self.retransmit(now, evidence, false, out);
                     self.reduction.on_first_retransmission();
@@ -327,8 +330,8 @@ impl Sender {
         }
         let Some(is_original) = self.undo.as_mut().and_then(|undo| undo.is_for_original(p.ts_ecr)) else { return };
         if is_original && self.is_repairing() {
-            // It was late, not lost. `tcp_try_undo_partial` of Linux 6.12: how far it was overtaken counts,
-            // though it was repeated.
+            // It was late, not lost. `tcp_try_undo_partial` of Linux 6.12: how far it was overtaken
+            // counts, though it was repeated.
             if self.path.state == CaState::Recovery && self.snd_una < self.high_seq {
                 self.note_reordering(ack.from, ack);
             }
@@ -377,8 +380,8 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        // Those of one segment count (RFC 9293 section 3.8.3). Without timestamps the backoff outlives the
-        // segment (Karn).
+        // Those of one segment count (RFC 9293 section 3.8.3). Without timestamps the backoff
+        // outlives the segment (Karn).
         if self.timeouts_in_row >= self.config.retries {
             return self.give_up(out);
         }
@@ -410,7 +413,8 @@ impl Sender {
             if self.path.state != CaState::Recovery {
                 self.path.prior_cwnd = self.window.cwnd;
             }
-            // Two segments were all that the window let leave while an earlier timeout was undecided (Linux).
+            // Two segments were all that the window let leave while an earlier timeout was
+            // undecided (Linux).
             let cwnd = self.window.cwnd;
             self.window.cwnd = if undecided { cwnd.min(2) } else { cwnd };
             let ssthresh = self.cc.ssthresh(&self.window, &self.path);
@@ -443,7 +447,8 @@ impl Sender {
     /// the first of it.
     // [RFC5681-3.1-17]
     fn answer_timeout(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
-        // A control hears of every timeout, also of one that finds the sender still repairing the last.
+        // A control hears of every timeout, also of one that finds the sender still repairing the
+        // last.
         self.cc.on_state(&mut self.window, &self.path, CaState::Loss);
         // [RFC6582-3.2-5] [RFC6675-5.1-1] [RFC6675-5.1-2]
         self.path.state = CaState::Loss;

@@ -142,8 +142,8 @@ impl Sender {
         let allowed = congestion_window.min(send_window);
         let may_wait = send_window >= mss && allowed < u64::from(most) * mss && !self.goes_now(now, allowed);
         if may_wait {
-            // It was written into skbs of this many; one that is too short for the quota takes from the next
-            // (`tcp_grow_skb`).
+            // It was written into skbs of this many; one that is too short for the quota takes from
+            // the next (`tcp_grow_skb`).
             let full = (GSO_MAX_BYTES / mss).max(1);
             let behind = self.snd_nxt.saturating_sub(1) / mss % full;
             let queued = ((full - behind).max(u64::from(quota)) * mss).min(unsent);

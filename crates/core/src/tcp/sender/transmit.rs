@@ -20,8 +20,8 @@ impl Sender {
             return;
         }
         if self.send_window > 0 {
-            // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go after the
-            // wait.
+            // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go
+            // after the wait.
             let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.path.mss));
             self.send_new(now, saturate16(len), false, out);
             return;
@@ -68,7 +68,8 @@ impl Sender {
             }
             if self.skb.is_over() {
                 if self.pacer.must_wait(now) {
-                    // Spaced over the round trip, the window is what sets the pace, though it is never full.
+                    // Spaced over the round trip, the window is what sets the pace, though it is
+                    // never full.
                     limited_by_cwnd = self.config.pacing == Pacing::RttOverCwnd;
                     break;
                 }

@@ -66,7 +66,8 @@ impl Sender {
     /// True if enough bytes are below before an skb of `segments`. `at_rate`: payload of a second /
     /// 2^pacing shift.
     pub(super) fn must_wait_for_release(&mut self, at_rate: u64, segments: u32, retransmission: bool) -> bool {
-        // A lost segment is in an skb of its own: SACK blocks split the others (`tcp_match_skb_to_sack`).
+        // A lost segment is in an skb of its own: SACK blocks split the others
+        // (`tcp_match_skb_to_sack`).
         let is_full = self.is_small_queue_full(at_rate, segments, retransmission);
         self.small_queue.is_throttled |= is_full;
         is_full
@@ -90,7 +91,8 @@ impl Sender {
                 let is_paced = config.pacing != Pacing::Off || self.cc.pacing_rate(&self.window, &self.path).is_some();
                 let most = if is_paced { u64::MAX } else { limit };
                 let bound = at_rate.max(2 * memory).min(most).saturating_mul(if retransmission { 2 } else { 1 });
-                // `tcp_rtx_queue_empty_or_single_skb`: with no more than an skb outstanding the next one goes.
+                // `tcp_rtx_queue_empty_or_single_skb`: with no more than an skb outstanding the
+                // next one goes.
                 queued > bound && self.board.packets_out() > self.skb.size
             }
         }
@@ -201,16 +203,18 @@ mod tests {
             // 4352 bytes each, as without scatter-gather: 30 are below the limit.
             (Tsq::Fixed, 131_072, 2904, 10, Single, 31),
             (Tsq::AtLeast, 131_072, 2904, 10, Single, 31),
-            // A second / 2^7 at the pacing rate is 226250 bytes: 110 segments of 2048 are not above it, 111 are.
+            // A second / 2^7 at the pacing rate is 226250 bytes: 110 segments of 2048 are not above
+            // it, 111 are.
             (Tsq::AtLeast, 131_072, 600, 7, Single, 111),
             // 28281 bytes in a second / 2^10; 14 segments of 1928 are below.
             (Tsq::AtMost, 4 << 20, 480, 10, Single, 15),
             // Never fewer than two segments, and one on top.
             (Tsq::AtMost, 4 << 20, 480, 20, Single, 3),
-            // 28281 bytes are 19 segments at once. Twice their skb, 56816 bytes, is the bound: 24 of 2304 are below
-            // it.
+            // 28281 bytes are 19 segments at once. Twice their skb, 56816 bytes, is the bound: 24
+            // of 2304 are below it.
             (Tsq::AtMost, 4 << 20, 856, 10, Linux, 38),
-            // 226250 bytes are more than an skb of 45 segments takes, and than two: 98 of 2304 are below it.
+            // 226250 bytes are more than an skb of 45 segments takes, and than two: 98 of 2304 are
+            // below it.
             (Tsq::AtMost, 4 << 20, 856, 7, Linux, 135),
             // The second skb goes whatever is below, as only one is outstanding.
             (Tsq::AtMost, 20_000, 856, 7, Linux, 90),
@@ -268,8 +272,8 @@ mod tests {
     }
 
     proptest! {
-        /// Without losses the bytes below never exceed the bound by more than an skb, they are those of the packets held,
-        /// and everything arrives.
+        /// Without losses the bytes below never exceed the bound by more than an skb, they are
+        /// those of the packets held, and everything arrives.
         #[test]
         fn the_bound_holds_and_nothing_stalls(
             (tsq, limit, overhead, shift, at_once) in rule(),

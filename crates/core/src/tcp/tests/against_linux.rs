@@ -133,7 +133,8 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
         c.cc = config("linux-6", |_| {}).cc.clone();
     }
     match setting {
-        // Since 6.17 the kernel has no other way to find losses with SACK (commit "remove RFC3517/RFC6675 loss
+        // Since 6.17 the kernel has no other way to find losses with SACK (commit "remove
+        // RFC3517/RFC6675 loss
         // detection"): its runs with `tcp_recovery = 0` are the same as the default ones.
         "default" | "no_rack" => {}
         "no_probe" => c.tail_loss_probe = false,

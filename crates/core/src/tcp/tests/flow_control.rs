@@ -15,8 +15,8 @@ fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
         });
         let mut pair = Pair::same(&c, ONE_WAY).start(3 * 1448);
         pair.run(Time::ZERO + Span::from_ms(1000));
-        // Two segments at 150 ms: one ACK at once; the third after 40 ms more, or at once since PSH ends
-        // what was written.
+        // Two segments at 150 ms: one ACK at once; the third after 40 ms more, or at once since PSH
+        // ends what was written.
         assert_eq!(pair.ack_count, 2);
         assert_eq!(pair.sender.stats().rtt_max_ns, (RTT + Span::from_ms(later)).as_ns());
     }
@@ -131,7 +131,8 @@ fn a_lost_window_update_does_not_stop_the_connection() {
     pair.receiver.set_read_rate(Time::ZERO, Some(DataRate::from_bps(8 * 1448)));
     let mut acked_full = 0;
     pair.ack_fate = Box::new(move |_, p| {
-        // Lose every unsolicited window update: the repetition of an acknowledgement with another window.
+        // Lose every unsolicited window update: the repetition of an acknowledgement with another
+        // window.
         let update = p.ack.0 == acked_full;
         acked_full = p.ack.0;
         if update && p.window > 0 { Fate::Lose } else { Fate::Pass }

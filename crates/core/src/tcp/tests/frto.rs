@@ -76,8 +76,8 @@ fn a_sudden_delay_costs_one_repeated_segment() {
             assert_eq!((stats.segments_retransmitted, stats.spurious_timeouts), (1, 1), "{told}");
             let undone = response == FrtoResponse::Undo;
             assert_eq!((stats.undos, pair.sender.window().ssthresh == u32::MAX), (u64::from(undone), undone), "{told}");
-            // Some 20 ACKs later: all of the window, or half of it, where a duplicate for the repeated segment
-            // changes nothing.
+            // Some 20 ACKs later: all of the window, or half of it, where a duplicate for the
+            // repeated segment changes nothing.
             let cwnd = pair.sender.window().cwnd;
             assert!(if undone { cwnd >= 20 } else { (10..=13).contains(&cwnd) }, "{told}: {cwnd}");
             pair.run_for(Span::from_secs(2));

@@ -68,8 +68,8 @@ fn several_losses_in_a_window_cost_reno_a_timeout_newreno_a_round_each_and_sack_
 // [RFC5681-3.2-4]
 #[test]
 fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates() {
-    // RFC 3042 section 2: a window of four, its first segment lost; the third duplicate comes only from
-    // limited transmit.
+    // RFC 3042 section 2: a window of four, its first segment lost; the third duplicate comes only
+    // from limited transmit.
     for (limited_transmit, timeouts) in [(true, 0), (false, 1)] {
         let c = config("ns2-reno", |c| {
             c.limited_transmit = limited_transmit;
@@ -91,8 +91,8 @@ fn timeouts_back_off_and_the_window_restarts_at_one() {
             c.rto_min = Span::from_secs(1);
             c.ssthresh_at_every_timeout = again;
         });
-        // Data 6 to 13 is the third window: all of it and the first two retransmissions of its head are
-        // lost.
+        // Data 6 to 13 is the third window: all of it and the first two retransmissions of its head
+        // are lost.
         let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13, 14, 15]).start(u64::MAX);
         pair.run(Time::ZERO + Span::from_secs(8));
         let head: Vec<f64> = pair.sent.iter().filter(|s| (s.1 - 1) / 960 == 6).map(|s| s.0).collect();
@@ -207,8 +207,8 @@ fn rate_halving_spreads_the_reduction_over_the_round_trip() {
             c.recovery = Recovery::Sack;
             c.rate_halving = halving;
         });
-        // Rounds of 2, 4, 8, 16 at 100, 200, 300 and 400 ms: segment 14 is the first of the fourth round.
-        // Its ACKs come one by one.
+        // Rounds of 2, 4, 8, 16 at 100, 200, 300 and 400 ms: segment 14 is the first of the fourth
+        // round. Its ACKs come one by one.
         let mut pair = Pair::same(&c, ONE_WAY);
         pair.rate = Some(DataRate::from_mbps(1));
         let mut pair = pair.losing(&[14]).start(u64::MAX);
@@ -227,15 +227,15 @@ fn rate_halving_spreads_the_reduction_over_the_round_trip() {
 #[test]
 fn a_spurious_timeout_is_taken_back_with_timestamps() {
     for (eifel, undos) in [(true, 1), (false, 0)] {
-        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and neither DSACKs nor F-RTO, which
-        // would take it back as well.
+        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and neither DSACKs nor F-RTO,
+        // which would take it back as well.
         let c = config("linux-6", |c| {
             (c.eifel, c.dsack, c.frto) = (eifel, false, Frto::Off);
             c.cc = super::cc::CcConfig::by_name("reno").unwrap();
         });
         let mut pair = Pair::same(&c, ONE_WAY);
-        // A stall: what is sent from 500 to 1100 ms waits until 1100 ms. The timestamp clock shows the
-        // milliseconds, plus 1.
+        // A stall: what is sent from 500 to 1100 ms waits until 1100 ms. The timestamp clock shows
+        // the milliseconds, plus 1.
         pair.data_fate = Box::new(move |_, p| match u64::from(p.ts_val - 1) {
             ms @ 500..1100 => Fate::Delay(Span::from_ms(1100 - ms)),
             _ => Fate::Pass,
@@ -364,8 +364,8 @@ fn the_window_stays_inflated_after_exactly_the_threshold_where_it_is_bsds() {
         sender.on_packet(Time::ZERO + RTT, &ack_of(10, None), &mut out);
         sender.window().cwnd
     };
-    // A half, and one more for the ACK: in slow start up to the threshold. From 5 + 3 on it grows by a
-    // fraction.
+    // A half, and one more for the ACK: in slow start up to the threshold. From 5 + 3 on it grows
+    // by a fraction.
     assert_eq!((cwnd_after(3, false), cwnd_after(3, true)), (6, 8));
     assert_eq!((cwnd_after(4, false), cwnd_after(4, true)), (6, 6));
 }
@@ -446,7 +446,8 @@ fn a_recovery_repeats_what_is_lost_first_and_lasts_until_its_point() {
     };
     assert_eq!(receive(0, Some((1, 3))), (vec![], CaState::Disorder));
     assert_eq!(receive(0, Some((1, 4))), (vec![0], CaState::Recovery));
-    // In the network are 4 to 19 without what is lost, and the repetition: 17 and fewer. Ten may be.
+    // In the network are 4 to 19 without what is lost, and the repetition: 17 and fewer. Ten may
+    // be.
     assert!(receive(0, Some((1, 5))).0.is_empty());
     assert!(receive(0, Some((6, 11))).0.is_empty(), "5 is lost, nine of 11 to 19 and the repetition make ten");
     assert_eq!(receive(0, Some((6, 12))).0, [5], "what is lost goes before what is new");

@@ -331,7 +331,8 @@ impl SimMac {
             let ppdu = radio.queues[ac.index()].formed.pop_front().expect("it was on the air");
             let receiver = self.sessions[ppdu.session.index()].receiver;
             self.transmits[r].on_sent(now, ac, receiver, ppdu.spent);
-            // A request is repeated as often as any frame; then the recipient must find out by itself.
+            // A request is repeated as often as any frame; then the recipient must find out by
+            // itself.
             if !ppdu.mpdus.is_empty() {
                 let status = TxStatus {
                     series: &ppdu.series,

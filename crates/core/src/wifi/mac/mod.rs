@@ -204,7 +204,8 @@ impl SimMac {
         }
         let (mut links, mut pairs, mut paths) = (Vec::new(), Vec::new(), Vec::new());
         let errors = ErrorModel::default();
-        // By direction, of the pair before: its configurations, and their modes. Most pairs are alike.
+        // By direction, of the pair before: its configurations, and their modes. Most pairs are
+        // alike.
         let mut known = [(None, Vec::new()), (None, Vec::new())];
         for (i, pair) in config.pairs.iter().enumerate() {
             let station = &config.radios[pair.station.index()];

@@ -162,8 +162,8 @@ impl Radio {
         if aggregates && series.is_sample() && !only_again {
             mpdus.extend(session.fresh.pop_front());
             session.number(&mut mpdus);
-            // ath9k looks at the next frame before it knows that there is no room for one, and keeps it
-            // (`ath_tx_form_aggr` in `xmit.c`).
+            // ath9k looks at the next frame before it knows that there is no room for one, and
+            // keeps it (`ath_tx_form_aggr` in `xmit.c`).
             let looks = is_asked_by_frame && room > 1 && session.fresh.is_empty() && session.again.is_empty();
             if looks && pull(session, &mut choose, &mut mpdus) {
                 session.fresh.extend(mpdus.pop());
@@ -210,8 +210,8 @@ impl Radio {
         if let [single] = mpdus[..] {
             psdu_bytes = self.framing.mpdu_bytes(u32::from(single.size));
             if series.first().mode.format() == Format::Vht {
-                // Every VHT PPDU carries an A-MPDU, if only of one MPDU (clause 10.12.7); that is still answered by
-                // an ACK. [IEEE80211-10.12.7-1]
+                // Every VHT PPDU carries an A-MPDU, if only of one MPDU (clause 10.12.7); that is
+                // still answered by an ACK. [IEEE80211-10.12.7-1]
                 psdu_bytes += timing::DELIMITER_BYTES;
             }
         }

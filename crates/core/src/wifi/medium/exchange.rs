@@ -125,8 +125,8 @@ impl Medium {
         let x = &self.exchanges[i];
         let timing = &self.radios[radio.index()].timing;
         let protection = timing.protection(x.mode);
-        // Nobody would answer an RTS to a group, and its frames are sent at a rate that all can hear
-        // (10.3.2.9). [IEEE80211-10.3.2.9-4]
+        // Nobody would answer an RTS to a group, and its frames are sent at a rate that all can
+        // hear (10.3.2.9). [IEEE80211-10.3.2.9-4]
         let (first, length) = if x.plan.is_group() {
             (Stage::Data, x.data)
         } else if x.plan.rts || protection == Protection::RtsCts {
@@ -209,8 +209,8 @@ impl Medium {
             _ => (x.plan.from, x.to),
         };
         let is_response = matches!(stage, Stage::Cts | Stage::Response);
-        // A radio that waits for a response of its own does not listen for anything else. (A group's
-        // receiver stands for all: it is the access point itself, engaged by sending.)
+        // A radio that waits for a response of its own does not listen for anything else. (A
+        // group's receiver stands for all: it is the access point itself, engaged by sending.)
         let is_occupied = !is_response && receiver != transmitter && self.contention.is_engaged(receiver);
         let end = now + length;
         let missed = if self.capture_effect > 0.0 {

@@ -197,8 +197,8 @@ fn hard_pairwise(d: u32, p: f64) -> f64 {
 
 /// Bit error rate of Gray-mapped differential QPSK at `snr` per bit.
 fn dqpsk_ber(snr: f64) -> f64 {
-    // Marcum's Q and I0 of the textbook form, both as one integral over a period; the trapezoid rule is
-    // exact for it to machine precision.
+    // Marcum's Q and I0 of the textbook form, both as one integral over a period; the trapezoid
+    // rule is exact for it to machine precision.
     const POINTS: u32 = 128;
     let ratio = std::f64::consts::SQRT_2 - 1.0;
     let (a2, b2) = (2.0 * snr * (1.0 - 0.5f64.sqrt()), 2.0 * snr * (1.0 + 0.5f64.sqrt()));
@@ -218,8 +218,8 @@ fn dqpsk_ber(snr: f64) -> f64 {
 /// clause 16.
 fn cck_correlations(modulation: Modulation) -> [u32; 17] {
     let mut counts = [0; 17];
-    // Phases in quarter turns. At 5.5 Mbit/s the second is 0 or 2 from its start, the third fixed, the
-    // fourth 0 or 2.
+    // Phases in quarter turns. At 5.5 Mbit/s the second is 0 or 2 from its start, the third fixed,
+    // the fourth 0 or 2.
     let (second, third, fourth): (&[usize], &[usize], &[usize]) = match modulation {
         Modulation::Cck5 => (&[0, 2], &[0], &[0, 2]),
         _ => (&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 3]),
@@ -228,7 +228,8 @@ fn cck_correlations(modulation: Modulation) -> [u32; 17] {
         for &p2 in second {
             for &p3 in third {
                 for &p4 in fourth.iter().filter(|&p4| p2 + p3 + p4 > 0) {
-                    // One more than the cosine, per chip. The negated chips are so in both codewords.
+                    // One more than the cosine, per chip. The negated chips are so in both
+                    // codewords.
                     let chips = [p2 + p3 + p4, p3 + p4, p2 + p4, p4, p2 + p3, p3, p2, 0];
                     counts[chips.iter().map(|c| [2, 1, 0, 1][(p1 + c) % 4]).sum::<usize>()] += 1;
                 }

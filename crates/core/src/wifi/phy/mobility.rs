@@ -148,7 +148,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never faster than its speed, never off its lines, and where the distance walked says it is.
+        /// Never faster than its speed, never off its lines, and where the distance walked says it
+        /// is.
         #[test]
         fn it_walks_its_lines_at_its_speed(
             points in points(), speed in 0.1..20.0f64, start in 0u64..20_000, from in 0u64..100_000, step in 1u64..3_000,

@@ -219,7 +219,8 @@ const fn mcs_row(format: Format, mcs: u8, streams: u8, width: Width, short_gi: b
     let (encoders, is_defined) = match format {
         // Clause 19.5: a second encoder above 300 Mbit/s, whatever the guard interval.
         Format::Ht => (if at_short_gi > 300_000_000 { 2 } else { 1 }, true),
-        // Clause 21.5: one encoder per 600 Mbit/s begun; one combination takes more, for whole punctured blocks.
+        // Clause 21.5: one encoder per 600 Mbit/s begun; one combination takes more, for whole
+        // punctured blocks.
         _ => match (width, streams, mcs) {
             (Width::Mhz20, 1 | 2 | 4, 9) | (Width::Mhz80, 3, 6) | (Width::Mhz160, 3, 9) => (1, false),
             (Width::Mhz160, 4, 7) => (6, true),
@@ -525,8 +526,8 @@ mod tests {
     #[test]
     fn the_table_is_what_its_constructors_say() {
         assert!(size_of::<Mode>() <= 4);
-        // 4 DSSS and CCK, 8 OFDM, 32 HT at two widths and guard intervals, 160 VHT at two guard intervals
-        // but for five.
+        // 4 DSSS and CCK, 8 OFDM, 32 HT at two widths and guard intervals, 160 VHT at two guard
+        // intervals but for five.
         assert_eq!(Mode::all().count(), 4 + 8 + 128 + 320 - 10);
         for mode in Mode::all() {
             let again = match mode.format() {

@@ -496,8 +496,8 @@ impl Timing {
         let basic = config.basic_modes();
         let is_b = config.standard == Standard::B;
         let low_band = config.band() == Band::Ghz2;
-        // Highest basic rate of the same kind (DSSS or OFDM) not above the one answered; else the highest
-        // mandatory one.
+        // Highest basic rate of the same kind (DSSS or OFDM) not above the one answered; else the
+        // highest mandatory one.
         let respond = |to: Mode| {
             let fits = |m: &Mode| m.is_dsss() == to.is_dsss() && m.rate() <= to.rate();
             let mut mandatory = Mode::DSSS.into_iter().chain(Mode::OFDM).filter(|&m| is_mandatory(m));

@@ -29,8 +29,8 @@ impl MaxFilter {
                 *runner_up = new;
             }
         }
-        // Linux 6.12, lib/win_minmax.c, `minmax_subwin_update`: one of three, and all by the age of the
-        // best.
+        // Linux 6.12, lib/win_minmax.c, `minmax_subwin_update`: one of three, and all by the age of
+        // the best.
         let of_best = age(self.0[0]);
         if of_best > window {
             // Runners-up take the place of a best that has expired.
@@ -70,8 +70,8 @@ mod tests {
     /// When the best expires the runners-up move up, and nothing more happens with that sample.
     #[test]
     fn an_expired_best_only_moves_the_runners_up() {
-        // The best is of round 3 then, and at round 12 more than a quarter of the window old. So 25 takes
-        // the place of both runners-up.
+        // The best is of round 3 then, and at round 12 more than a quarter of the window old. So 25
+        // takes the place of both runners-up.
         assert_eq!(maximum([(0, 100), (3, 50), (11, 30), (12, 25)]), 50);
         assert_eq!(maximum([(0, 100), (3, 50), (11, 30), (12, 25), (14, 20)]), 25);
     }

@@ -30,7 +30,8 @@ fn run_to(run: &mut Run, limit: Span, reached: impl Fn(&Run) -> bool) -> Time {
 fn startup_finds_the_bandwidth_and_drain_empties_the_queue() {
     let mut run = Run::new("bbr", clean());
     run_to(&mut run, Span::from_secs(5), |r| bbr(r).mode() == Mode::Drain);
-    // Three rounds at twice the pipe: a queue of one to two bandwidth-delay products (cwnd gain 2.89).
+    // Three rounds at twice the pipe: a queue of one to two bandwidth-delay products (cwnd gain
+    // 2.89).
     let queue = run.queue();
     assert!((100..=200).contains(&queue), "{queue}");
     assert!((bandwidth(&run) / 1_000.0 - 1.0).abs() < 0.02, "{}", bandwidth(&run));
@@ -120,7 +121,8 @@ fn after_ten_seconds_without_a_new_minimum_four_segments_probe_it() {
         assert!((200..200 + 4 * rtt + 20).contains(&held), "{held} ms");
         assert_eq!(bbr(&run).mode(), Mode::ProbeBw);
         assert_eq!(bbr(&run).min_rtt_us as u64, (rtt + 2) * 1_000);
-        // The window is back, and the bandwidth was not forgotten, though many short rounds passed at four
+        // The window is back, and the bandwidth was not forgotten, though many short rounds passed
+        // at four
         // segments. Two segments more or less: the phase that probes has an allowance of two.
         assert!(run.w.cwnd.abs_diff(before) <= 4, "{before} to {}", run.w.cwnd);
         assert!((bandwidth(&run) / bandwidth_before - 1.0).abs() < 0.02, "{}", bandwidth(&run));
@@ -197,8 +199,8 @@ fn a_policer_is_found_and_kept_to_for_48_rounds() {
 
 #[test]
 fn bursts_of_acknowledgements_earn_an_allowance() {
-    // One segment per millisecond on average, acknowledged 40 at a time: 39 more than expected at the
-    // first.
+    // One segment per millisecond on average, acknowledged 40 at a time: 39 more than expected at
+    // the first.
     let bw = BW_UNIT.div_ceil(1_000) as u32;
     let mut aggregation = Aggregation::default();
     let w = window(300);
@@ -264,7 +266,8 @@ fn the_filter_forgets_a_maximum_after_its_window() {
 
 #[test]
 fn the_state_stays_small() {
-    // Linux's is 104 bytes: its time stamps have 32 bits, its flags one, and its randomness is global.
+    // Linux's is 104 bytes: its time stamps have 32 bits, its flags one, and its randomness is
+    // global.
     assert!(size_of::<Bbr>() - size_of::<Rng>() - size_of::<BbrConfig>() <= 168);
 }
 

@@ -86,8 +86,8 @@ fn slow_start_ends_at_what_the_target_needs() {
     run.until(Span::from_secs(2));
     let largest = run.rounds.iter().map(|r| r.cwnd).max().unwrap();
     let w_r = rate(8.0) * 0.1;
-    // The round trip after slow start still delivers what half the window sent; that is made up. Reno's
-    // would be 150.
+    // The round trip after slow start still delivers what half the window sent; that is made up.
+    // Reno's would be 150.
     assert!(f64::from(largest) < 1.15 * w_r, "{largest} of {w_r}");
     assert_eq!(run.rounds.last().unwrap().ssthresh, w_r as u32);
 }

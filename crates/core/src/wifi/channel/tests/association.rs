@@ -168,7 +168,8 @@ impl Visit {
                 FrameKind::Data if is_own && f.sn < held.sn && !f.fcs_ok => {
                     let Some(p) = f.packet else { continue };
                     let (at, fate) = self.fates[&(p.seq.0 >> 2)];
-                    // If it was handed back, it has its fate later, or at once where the queue has no room for it.
+                    // If it was handed back, it has its fate later, or at once where the queue has
+                    // no room for it.
                     if at > lost || !matches!(fate, None | Some(DropReason::Late | DropReason::Gone)) {
                         return true;
                     }
@@ -250,8 +251,8 @@ proptest! {
         v.drain();
         v.check_the_end();
         if roams.station_queue == StationQueue::Keep && roams.ap_queue == ApQueue::Forward {
-            // All that is lost then was in a reorder buffer: it had arrived, and one before it had not. Errors or a collision had taken
-            // that one, or its RTS or CTS.
+            // All that is lost then was in a reorder buffer: it had arrived, and one before it had
+            // not. Errors or a collision had taken that one, or its RTS or CTS.
             let frames = &v.channel.mac.frames;
             for (&number, &(at, _)) in v.fates.iter().filter(|(_, f)| f.1 == Some(DropReason::Gone)) {
                 let carries = |f: &&FrameRecord| f.fcs_ok && f.packet.is_some_and(|p| p.seq.0 >> 2 == number);
@@ -293,8 +294,8 @@ fn nothing_moves_before_the_first_association() {
 
 #[test]
 fn the_frame_on_the_air_gets_through_and_the_rest_is_kept_or_dropped() {
-    // One frame of 1500 bytes at 6 Mbit/s takes 2 ms: the first is on the air when the station leaves,
-    // nine wait.
+    // One frame of 1500 bytes at 6 Mbit/s takes 2 ms: the first is on the air when the station
+    // leaves, nine wait.
     for (link, roams, gone) in [(UP, KEEP, 0), (UP, DROP, 9), (DOWN, KEEP, 0), (DOWN, DROP, 9)] {
         for mac80211 in [false, true] {
             let mut radio = g("6Mbit/s");
@@ -308,8 +309,8 @@ fn the_frame_on_the_air_gets_through_and_the_rest_is_kept_or_dropped() {
             }
             v.run_until(MS);
             v.change();
-            // A queue that an access point has for all is not searched: what comes out of it is turned away in
-            // its turn.
+            // A queue that an access point has for all is not searched: what comes out of it is
+            // turned away in its turn.
             v.run_until(100 * MS);
             assert_eq!(v.delivered[link as usize], [0], "{link} {roams:?}");
             assert_eq!(v.count(Some(DropReason::Gone)), gone, "{link} {roams:?}");
@@ -349,8 +350,8 @@ fn block_ack_starts_anew() {
     v.drain();
     let gone = v.count(Some(DropReason::Gone));
     assert!(gone > 0, "some were held back for want of one before");
-    // No number of an old agreement is held against a new one: none is late, and whatever was not held
-    // back gets through.
+    // No number of an old agreement is held against a new one: none is late, and whatever was not
+    // held back gets through.
     assert_eq!(v.count(None), 600 - gone);
     v.check_the_end();
 }

@@ -39,7 +39,8 @@ fn mpdus_go_up_together_at_the_end_or_each_at_its_last_bit() {
     assert!(together[2..].iter().all(|a| a.0 == end), "{together:?}");
     let t = PhyConfig::of(Standard::N).timing();
     let mode = PhyConfig::of(Standard::N).mode_of_mcs(7).unwrap();
-    // 20 subframes of 1544 bytes, as many as 4 ms hold; an MPDU ends before its two bytes of padding.
+    // 20 subframes of 1544 bytes, as many as 4 ms hold; an MPDU ends before its two bytes of
+    // padding.
     let psdu = 20 * 1544;
     let data = t.ppdu(mode, psdu).as_ns() - t.preamble(mode).as_ns();
     for (n, &(at, _)) in (1..).zip(&each[2..21]) {

@@ -348,8 +348,8 @@ fn play(plan: &Plan) -> Watch {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Every packet is delivered once or dropped once, in order, whatever is lost; there is always something due while anything
-    /// waits; and the same seed tells the same story.
+    /// Every packet is delivered once or dropped once, in order, whatever is lost; there is always
+    /// something due while anything waits; and the same seed tells the same story.
     // [IEEE80211-10.3.2.14-1]
     #[test]
     fn every_packet_has_one_fate(plan in any_plan()) {
@@ -401,7 +401,8 @@ proptest! {
         prop_assert_eq!(without, play(&plan).story);
     }
 
-    /// Pings are never given up by the remedy: without a reorder timeout and without give-ups none is ever late.
+    /// Pings are never given up by the remedy: without a reorder timeout and without give-ups none
+    /// is ever late.
     #[test]
     fn the_remedy_spares_pings(seed: u64, rate in 0.05..0.7f64, index in 1..4u32, ahead in 0..=3u8) {
         let retry_out = Some(RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));

@@ -152,7 +152,8 @@ fn by_hand(n: usize, w: &WavelanConfig, sensing: u64, frames: u64) -> (u64, u64,
                     s.at = end + space + u64::from(rng.random_range(0..=s.range)) * slot;
                 }
                 Backoff::Freeze => {
-                    // Slots that were idle to their end are counted; they began at the same time for all.
+                    // Slots that were idle to their end are counted; they began at the same time
+                    // for all.
                     let left = (s.at - first).div_ceil(slot);
                     s.at = end + space + left * slot;
                 }
@@ -198,7 +199,8 @@ fn n_saturated_stations_against_a_simulation_by_hand() {
                 hand(hand_up),
                 delivered / 400.0
             );
-            // Short-term monopolies make the samples dependent: a generous multiple of the binomial's error.
+            // Short-term monopolies make the samples dependent: a generous multiple of the
+            // binomial's error.
             let close = |found: f64, expected: f64| {
                 let error = (expected.max(1e-3) / sent).sqrt();
                 assert!((found - expected).abs() < 8.0 * error, "{what}, {n}: {found} against {expected} ± {error}");
@@ -217,7 +219,8 @@ fn capture_lets_one_of_two_frames_through_as_often_as_it_says() {
     let always_collide = WavelanConfig { cw_min: 0, cw_max: 0, cw_next: 0, ..WavelanConfig::default() };
     for capture in [0.0, 0.3, 1.0] {
         let mut rig = rig(2, wavelan(always_collide.clone()), Span::from_us(16), capture, 1);
-        // The first is alone: the second finds the medium busy, and from then on both wait the same time.
+        // The first is alone: the second finds the medium busy, and from then on both wait the same
+        // time.
         rig.saturate(3, 120 * SECOND);
         let [a, b] = [0, 2].map(|link| rig.channel.stats(AirLinkId(link), Time::from_ns(rig.now)));
         let met = a.ppdus.min(b.ppdus) as f64;

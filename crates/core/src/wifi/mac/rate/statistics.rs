@@ -265,8 +265,8 @@ mod tests {
     #[test]
     fn throughput_is_payload_over_the_whole_exchange() {
         let airtime = airtime();
-        // 1536-byte MPDU at 54 Mbit/s: 248 us, SIFS 16 us, ACK 28 us; before it DIFS and 7.5 slots, 101.5
-        // us.
+        // 1536-byte MPDU at 54 Mbit/s: 248 us, SIFS 16 us, ACK 28 us; before it DIFS and 7.5 slots,
+        // 101.5 us.
         let exchange = airtime.exchange(Mode::OFDM[7], 1536, false);
         assert_eq!(exchange, Span::from_us(292));
         assert_eq!(airtime.error_free_bps(12_000, exchange), 30_495_552);

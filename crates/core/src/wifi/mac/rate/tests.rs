@@ -489,8 +489,8 @@ fn the_minstrels_weigh_losses_against_rate() {
         // Estimates are noisy, and neighbours differ little.
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         let worst = shares.iter().copied().fold(1.0, f64::min);
-        // Linux 6.12 counts data at its length and the rest at the same for all, and takes what was never
-        // tried to be good.
+        // Linux 6.12 counts data at its length and the rest at the same for all, and takes what was
+        // never tried to be good.
         let (least, of_worst) = if is_targeted(&config) { (0.88, 0.82) } else { (0.92, 0.87) };
         assert!(mean > least && worst > of_worst, "{mean:.3}, at worst {worst:.3} of the optimum: {config:?}");
     }
@@ -508,7 +508,8 @@ fn the_minstrels_follow_a_change() {
         let faster = modes.iter().filter(|m| m.rate() > low.rate()).count();
         // Linux 6.12 tests at most one mode in 20 ms, and a random faster one a third of the time.
         let up = if is_targeted(&config) { 30 } else { 20 };
-        // Up: one good sample is enough. Down: a mode that was good takes 9 intervals to fall below 10 %
+        // Up: one good sample is enough. Down: a mode that was good takes 9 intervals to fall below
+        // 10 %
         // (0.75^9 < 0.1), and all that are faster have to be found out, one after the other or as
         // many at once as a series uses.
         for (from, to, intervals) in [(low, high, up), (high, low, 9 + 9 * faster.div_ceil(used_at_once))] {
@@ -550,14 +551,16 @@ fn samples_keep_to_their_share() {
         let expected = 10_000.0 / every;
         assert!((f64::from(sender.samples) - expected).abs() <= 2.0, "{} of {expected}", sender.samples);
     }
-    // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length; or frames, at most one in
+    // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length; or frames, at most one
+    // in
     // `sample_interval`.
     for (mpdus, aggregated) in [(1, false), (32, true)] {
         for sampling in ["table", "targeted"] {
             let phy = phy(Standard::N);
             let value = json!({ "name": "minstrel_ht", "sampling": sampling, "samples_per_interval": 1000 });
             let mut sender = Sender::new(&config(value), &phy, 1);
-            // Aggregates of 32 MPDUs, and no mode but MCS 3 works, so that faster ones are always worth a test.
+            // Aggregates of 32 MPDUs, and no mode but MCS 3 works, so that faster ones are always
+            // worth a test.
             let mut works = |_: Time, mode: Mode| if mode.mcs() == Some(3) { 1.0 } else { 0.0 };
             if !aggregated {
                 sender = sender.without_aggregation();
@@ -576,7 +579,8 @@ fn samples_keep_to_their_share() {
             }
             let mpdus_per_sample = sender.mpdus as f64 / f64::from(sender.samples);
             let wait = f64::from(16 + 2 * mpdus);
-            // A sample waits for the end of an aggregate, and now and then for a mode that deserves it.
+            // A sample waits for the end of an aggregate, and now and then for a mode that deserves
+            // it.
             let in_time = wait..=wait + 2.0 * f64::from(mpdus);
             assert!(in_time.contains(&mpdus_per_sample), "{mpdus_per_sample} not in {in_time:?}, {sampling}");
         }
@@ -691,8 +695,8 @@ fn a_series_is_the_best_three_and_the_most_reliable() {
     let phy = phy(Standard::N);
     let mut control = RateConfig::by_name("minstrel_ht").unwrap().build(&context(&phy, 1));
     let modes = phy.modes();
-    // Acknowledged of 20 single MPDUs. Throughput about 0.2 * 65, 0.8 * 52, 0.9 * 39 (capped), 0.9 *
-    // 26, 0.05 * 58.5.
+    // Acknowledged of 20 single MPDUs. Throughput about 0.2 * 65, 0.8 * 52, 0.9 * 39 (capped), 0.9
+    // * 26, 0.05 * 58.5.
     for (mcs, acked) in [(7, 4), (6, 1), (5, 16), (4, 18), (3, 20)] {
         let series = RateSeries::of(Stage { mode: modes[mcs], tries: 1, rts: false });
         for n in 0..20 {

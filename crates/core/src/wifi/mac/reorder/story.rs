@@ -190,8 +190,8 @@ fn at_low_rates_the_table_shortens_the_queue() {
         assert!(without.mean_wait_ms > 500.0, "{mbps} Mbit/s: {without:?}");
         assert!(stepped.mean_wait_ms < 100.0, "{mbps} Mbit/s: {stepped:?}");
         assert!(stepped.mbps > 0.97 * without.mbps, "{mbps} Mbit/s: {stepped:?} beside {without:?}");
-        // Every one given up came later after all, for the sender goes on: the last may still be on its
-        // way.
+        // Every one given up came later after all, for the sender goes on: the last may still be on
+        // its way.
         assert!(stepped.stats.late <= stepped.stats.given_up && stepped.stats.late + 1 >= stepped.stats.given_up);
     }
     // From 100 Mbit/s on the table rests.

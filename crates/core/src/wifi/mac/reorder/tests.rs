@@ -348,7 +348,8 @@ fn config() -> impl Strategy<Value = ReorderConfig> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// Every output and counter equals the model's; nothing goes up twice or out of order; each MPDU that came in comes out once.
+    /// Every output and counter equals the model's; nothing goes up twice or out of order; each
+    /// MPDU that came in comes out once.
     // [IEEE80211-10.3.2.14-1] [IEEE80211-10.25.6.6.2-1] [IEEE80211-10.25.6.6.2-2] [IEEE80211-10.25.6.6.2-3]
     // [IEEE80211-10.25.6.6.2-4]
     #[test]

@@ -324,7 +324,8 @@ mod tests {
 
     #[test]
     fn gives_up_by_codels_law_while_the_delay_stays_above_target() {
-        // The first echo, of what went down at 0 ms, comes at 80 ms. Nothing counts as a queue until four
+        // The first echo, of what went down at 0 ms, comes at 80 ms. Nothing counts as a queue
+        // until four
         // segments came up after a timestamp went down, nor for more than the time since the
         // station was first heard: 50 ms of that at 130 ms. Then an interval, and 100 ms / sqrt(n).
         assert_eq!(Station::new().run(0, 800, 80), [230, 330, 401, 459, 509, 554, 595, 633, 669, 703, 735, 766, 795]);
@@ -347,10 +348,11 @@ mod tests {
         let mut station = Station::new();
         assert_eq!(station.run(0, 480, 80), [230, 330, 401, 459]);
         assert_eq!(station.run(480, 600, 10), [0; 0]);
-        // At 598 ms came the echo of 585 ms; of the timestamps kept, the one before it is that of 580 ms.
+        // At 598 ms came the echo of 585 ms; of the timestamps kept, the one before it is that of
+        // 580 ms.
         assert_eq!(station.policy.delay(), Some(Span::from_ms(18)));
-        // The fifth segment, at 688 ms, finds a queue of 88 ms. Then on from the three by which the count
-        // had grown: after 57.7 ms, then 50.
+        // The fifth segment, at 688 ms, finds a queue of 88 ms. Then on from the three by which the
+        // count had grown: after 57.7 ms, then 50.
         assert_eq!(station.run(600, 900, 80), [788, 846, 896]);
     }
 
@@ -374,8 +376,8 @@ mod tests {
                 assert_eq!(policy.index(t), None, "{every} ms");
             }
         }
-        // Bursts of ten every half second: the first of a burst has waited for the application, not in a
-        // queue.
+        // Bursts of ten every half second: the first of a burst has waited for the application, not
+        // in a queue.
         let mut policy = DelayConfig::default().build(&());
         for n in 1..40 {
             for i in 0..10 {

@@ -512,8 +512,8 @@ mod tests {
 
     #[test]
     fn rounds_go_on_until_somebody_has_a_share() {
-        // The first round leaves -344, -144 and -244, the second -88, 112 and 12; then the first is passed
-        // over once more.
+        // The first round leaves -344, -144 and -244, the second -88, 112 and 12; then the first is
+        // passed over once more.
         let (mut path, all) = stations(&[-600, -400, -500]);
         let turn = path.turn(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
         assert_eq!((turn.at, left_us(&path)), (1, vec![168, 112, 12]));

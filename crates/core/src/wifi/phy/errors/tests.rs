@@ -252,8 +252,8 @@ fn differential_qpsk_agrees_with_its_series() {
 
 #[test]
 fn cck_distances() {
-    // By hand for the four words of 5.5 Mbit/s: apart from the phase, any two differ in half of their
-    // chips, by pi.
+    // By hand for the four words of 5.5 Mbit/s: apart from the phase, any two differ in half of
+    // their chips, by pi.
     let half = cck_correlations(Modulation::Cck5);
     assert_eq!((half[8], half.iter().sum::<u32>()), (12, 12));
     let full = cck_correlations(Modulation::Cck11);
@@ -267,7 +267,8 @@ fn cck_distances() {
 
 #[test]
 fn thresholds_of_dsss_and_cck() {
-    // SNR for a frame error rate of 8 % at 1024 bytes (the standard's measure of sensitivity). By hand
+    // SNR for a frame error rate of 8 % at 1024 bytes (the standard's measure of sensitivity). By
+    // hand
     // for 1 Mbit/s: 0.0834 / 8192 = exp(-x) / 2, x = 10.8 = 10.3 dB, less 13 dB of despreading.
     let model = ErrorModel::default();
     for (mode, expected) in Mode::DSSS.into_iter().zip([-2.68, 1.95, 3.01, 4.46]) {

@@ -177,8 +177,8 @@ mod tests {
         // 20 000 bursts: a standard error of about 1 %.
         assert!((on / 4e6 / 0.15 - 1.0).abs() < 0.03, "{on}");
         let begun = states.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
-        // Seen each ms, a burst or a gap shorter than that may be missed: 1 / 30 + 1 / 170 of half of them
-        // at most.
+        // Seen each ms, a burst or a gap shorter than that may be missed: 1 / 30 + 1 / 170 of half
+        // of them at most.
         assert!((begun * 0.2 / 4e3 - 1.0).abs() < 0.05, "{begun}");
         let rare: Vec<bool> = {
             let mut bits = BitErrors::new(&config, Stream::of_test(2).open());

@@ -226,8 +226,8 @@ impl Signal {
         }
         let rate = 8.0 * self.event_rate(quality, mode);
         let (header, whole) = (f64::from(header_bytes.min(bytes)), f64::from(bytes));
-        // (P(header) - P(whole)) / (1 - P(whole)), to full precision for rare errors; their limit when
-        // there are none.
+        // (P(header) - P(whole)) / (1 - P(whole)), to full precision for rare errors; their limit
+        // when there are none.
         if rate * whole < 1e-12 {
             return if whole > 0.0 { 1.0 - header / whole } else { 1.0 };
         }

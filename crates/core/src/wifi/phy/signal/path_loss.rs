@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn path_loss_by_hand() {
-        // 15 dBm - 46.73 dB - 30 log10 d + 174 - 73.01 - 7 dBm; at 2437 MHz the first metre costs 40.18 dB.
+        // 15 dBm - 46.73 dB - 30 log10 d + 174 - 73.01 - 7 dBm; at 2437 MHz the first metre costs
+        // 40.18 dB.
         for (toml, standard, distance, expected) in [
             ("", Standard::N, 1.0, 62.25),
             ("", Standard::N, 0.01, 62.25),

@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn shadowing_has_its_variance_and_correlation_however_often_it_is_seen() {
-        // Steps, correlation exp(-step / 100 ms). With r = 0.61 and 100 000 values the standard errors are
+        // Steps, correlation exp(-step / 100 ms). With r = 0.61 and 100 000 values the standard
+        // errors are
         // 0.026 dB, 0.7 % and 0.0025; with r = 0.9, 0.055 dB, 1.4 % and 0.0014. Four of them are
         // allowed.
         for (step, looks, correlation, errors) in [

@@ -52,8 +52,8 @@ fn durations_of_ppdus() {
 fn interframe_spaces() {
     let long_slot = PhyConfig { short_slot: false, ..PhyConfig::of(Standard::G) };
     let g_only = PhyConfig { g_only: true, ..PhyConfig::of(Standard::G) };
-    // Slot, SIFS, DIFS, EIFS in us, CWmin. EIFS = SIFS + ACK + DIFS, the ACK at 1 Mbit/s: 304, or at 6:
-    // 44 (and 6).
+    // Slot, SIFS, DIFS, EIFS in us, CWmin. EIFS = SIFS + ACK + DIFS, the ACK at 1 Mbit/s: 304, or
+    // at 6: 44 (and 6).
     for (config, slot, sifs, difs, eifs, cw_min) in [
         (PhyConfig::of(Standard::B), 20, 10, 50, 364, 31),
         (PhyConfig::of(Standard::A), 9, 16, 34, 94, 15),
@@ -279,13 +279,15 @@ proptest! {
     ) {
         let whole = timing.ppdu(mode, bytes);
         prop_assert!(timing.ppdu(mode, bytes + more) >= whole);
-        // The payload takes no less than at the nominal rate, and at most service, tails, a symbol and roundings more.
+        // The payload takes no less than at the nominal rate, and at most service, tails, a symbol
+        // and roundings more.
         let payload = whole.saturating_sub(timing.preamble(mode)).as_ns();
         let nominal = mode.rate().time_for(bytes.into()).as_ns();
         // The rate is rounded down by less than a bit per second.
         prop_assert!(payload + nominal / mode.rate().as_bps() + 1 >= nominal);
         prop_assert!(payload <= nominal + 22_000);
-        // Responses never outlast what they answer for want of a rate: they are legacy modes of the same kind.
+        // Responses never outlast what they answer for want of a rate: they are legacy modes of the
+        // same kind.
         let response = timing.response_mode(mode);
         prop_assert!(!response.is_ht_or_later() && response.is_dsss() == mode.is_dsss());
         prop_assert!(response.rate() <= mode.reference().rate());

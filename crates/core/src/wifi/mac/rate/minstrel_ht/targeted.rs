@@ -151,7 +151,8 @@ fn smooth(sample: u32, last: u32, before: u32) -> u32 {
 impl Targeted {
     pub(super) fn new(config: &MinstrelHtConfig, ctx: &RateContext) -> Targeted {
         let mut rng = ctx.stream.open();
-        // `init_sample_table`: each rate goes a random number of places on, to the next that is free.
+        // `init_sample_table`: each rate goes a random number of places on, to the next that is
+        // free.
         let columns = (0..config.sample_columns).map(|_| {
             let mut column = [u8::MAX; GROUP_RATES];
             for rate in 0..count8(GROUP_RATES) {
@@ -207,8 +208,8 @@ impl Targeted {
                 line: 0,
             });
         }
-        // The kernel numbers the groups of HT first: the first group that a VHT station turns to is its own
-        // first.
+        // The kernel numbers the groups of HT first: the first group that a VHT station turns to is
+        // its own first.
         let last_group = if modes[0].format() == Format::Vht { groups.len() - 1 } else { 0 };
         let samples = Samples { rates: [NONE; SAMPLES], group: last_group };
         let stage = Stage { mode: modes[0], tries: 1, rts: false };
