@@ -1,5 +1,5 @@
-//! Stands in for crates/sim/examples/run.rs, for engines before there was one: bench/engines.py puts it
-//! there.
+//! Stands in for crates/sim/examples/run.rs, for engines before there was one: bench/engines.py
+//! puts it there.
 
 use std::path::Path;
 

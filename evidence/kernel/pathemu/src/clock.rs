@@ -133,8 +133,8 @@ impl RunDelay {
         Ok(delay)
     }
 
-    /// Time that has come on top since the last call. Whatever became readable meanwhile waited that
-    /// long at most.
+    /// Time that has come on top since the last call. Whatever became readable meanwhile waited
+    /// that long at most.
     pub fn since(&mut self) -> Result<u64, String> {
         use std::os::unix::fs::FileExt;
         let mut text = [0u8; 64];

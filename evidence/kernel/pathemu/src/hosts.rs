@@ -25,7 +25,8 @@ const INFO: [(&str, usize, usize); 9] = [
     ("rwnd_limited_us", 176, 8),
     ("sndbuf_limited_us", 184, 8),
 ];
-/// Bytes that one attempt to top up writes at most. A copy of more would hold the socket while ACKs come.
+/// Bytes that one attempt to top up writes at most. A copy of more would hold the socket while ACKs
+/// come.
 const CHUNK: usize = 65_536;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 

@@ -170,7 +170,7 @@ mod tests {
         assert!(matches!(l.arrive(1_000_000, 1500), Fate::Sent(2_000_000)));
     }
 
-    /// Datagrams that airtcp 0.1 loses, of those that pass its first link with a chance of 0.3:
+    /// Datagrams that airtcp 0.1 loses on its first link, with a chance of 0.3 each:
     /// `tests/test_kernel_bench.py` compares the two without this list.
     #[test]
     fn a_seed_has_its_sequence_of_losses() {
