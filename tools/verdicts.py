@@ -267,7 +267,7 @@ def carry(studies: Path = STUDIES) -> list[str]:
         StudyError: a study's files have faults.
         ResultsError: a study has no published runs.
     """
-    wrong = []
+    wrong: list[str] = []
     for folder in sorted(path.parent for path in studies.glob("*/study.toml")):
         study = read(folder)
         found = carried.carry(study)
