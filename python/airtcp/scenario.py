@@ -18,8 +18,8 @@ class Aggregation(Part):
     """Limits of an A-MPDU. All of them bind."""
 
     enabled: bool | None = None
-    """Off: frames leave this radio one by one, each with its ACK. What it receives may come in A-MPDUs all the same.
-    Default: true.
+    """Off: frames leave this radio one by one, each with its ACK. Frames that it receives may come in A-MPDUs all
+    the same. Default: true.
     """
 
     formed_ahead: int | None = None
@@ -186,9 +186,9 @@ class TcpAv(Part):
     """
 
     after_timeout: AfterTimeout | None = None
-    """What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start
-    leads back (`"one"`). With `"new_data"` it is the same as with `"floor"`, and what it lets leave is new data
-    where the timeout sends one segment (`timeout_sends_one`). So `airtcp host av` does. Default: `floor`.
+    """Window that a timeout leaves: as large as after any loss (`"floor"`), or one segment, from which slow start
+    leads back (`"one"`). `"new_data"` keeps the same window as `"floor"`, but fills it with new data where the
+    timeout sends one segment (`timeout_sends_one`). The command `airtcp host av` does so. Default: `floor`.
     """
 
     base: CcConfig | None = None
@@ -303,7 +303,7 @@ class Bbr3(Part):
     """Parameters of BBR version 3. The draft has them as constants."""
 
     beta: float | None = None
-    """What a round with losses leaves at least. The draft's `Beta`: 0.7. 0 to 1. Default: 0.7."""
+    """Least part that a round with losses leaves. The draft's `Beta`: 0.7. 0 to 1. Default: 0.7."""
 
     headroom: float | None = None
     """Part of `inflight_hi` that is left to others. The draft's `Headroom`: 0.15. 0 to 1. Default: 0.15."""
@@ -423,7 +423,7 @@ class CoopConfig(Part):
     """
 
     phases: Phases | None = None
-    """What brings a cap into force: "own" (the source) or "shared". Default: `shared`."""
+    """Condition that brings a cap into force: "own" (the source) or "shared". Default: `shared`."""
 
     relapse_for: Span | None = None
     """For `phases = "shared"`: within this after a cap of its own RTT was lifted it comes back at `shared_at`
@@ -584,8 +584,8 @@ class FqCodelConfig(Part):
     """Mark ECT packets that waited longer than this, independently of CoDel. Default: off."""
 
     codel_backlog: CodelBacklog | None = None
-    """Whose bytes must be more than one packet's before CoDel drops. Default: as in Linux, `all` on a line and
-    `flow` in the queues of a Wi-Fi station.
+    """Queue whose bytes CoDel counts: it drops only while they are more than one packet's. Default: as in Linux,
+    `all` on a line and `flow` in the queues of a Wi-Fi station.
     """
 
     drop_batch: int | None = None
@@ -717,7 +717,7 @@ class EarlyRetransmit(Part):
     """`name = "early_retransmit"`."""
 
     delay: Delay2 | None = None
-    """Whether an early retransmission waits for segments that may only be late. Default: `off`."""
+    """Delay of an early retransmission, for segments that may only be late. Default: `off`."""
 
     delay_min: Span | None = None
     """Shortest wait of `delay = "quarter_rtt"`. Linux: 2 ms. Default: `2ms`."""
@@ -796,9 +796,9 @@ class Node(Part):
 
     packet_time: Span | None = None
     """Time that its processor needs for each packet it sends or receives, of any size: before the first queue, and
-    before receive offload. One processor does all of them one after the other, in the order of coming. What waits
-    for it has no limit. Senders then count as sent what the host's first queue drops. Real programs and
-    cooperative daemons take no time. At most 1 s. Hosts only. Default: none.
+    before receive offload. One processor does all of them one after the other, in the order of coming. Any number
+    of packets may wait for it. Senders then count packets as sent that the host's first queue drops. Real
+    programs and cooperative daemons take no time. At most 1 s. Hosts only. Default: none.
     """
 
     profile: str | None = None
@@ -814,7 +814,7 @@ class Node(Part):
 
 @dataclass(kw_only=True)
 class PhyConfig(Part):
-    """What a station or an access point is set to."""
+    """PHY configuration of a station or an access point."""
 
     band: Band | None = None
     """"2.4GHz" or "5GHz". Left out: 2.4 GHz for b and g, 5 GHz for a, n and ac. Only n may choose."""
@@ -926,9 +926,9 @@ class Profile(Part):
     """
 
     delivery_credit: bool | None = None
-    """The window's credit is all that an ACK shows to have been delivered. What came twice (DSACK) counts once more.
-    Once a segment was overtaken by more than three, what arrives above a hole counts as what arrives in order.
-    That is how Linux has it (6.12: `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
+    """The window's credit is all that an ACK shows to have been delivered. Data that came twice (DSACK) counts once
+    more. Once a segment was overtaken by more than three, data above a hole counts like data in order. Linux does
+    the same (6.12: `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
     """
 
     dsack: bool | None = None
@@ -1024,8 +1024,8 @@ class Profile(Part):
     """Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written."""
 
     pushed_acks: bool | None = None
-    """What ends with PSH, or is less than a full segment, waits for no second segment (Linux since 6.6). It is
-    acknowledged as soon as the application has read all there is.
+    """A segment that ends with PSH, or is less than a full one, waits for no second segment (Linux since 6.6). It is
+    acknowledged as soon as the application has read all data at hand.
     """
 
     quick_acks: int | None = None
@@ -1113,8 +1113,8 @@ class Profile(Part):
     """Rule by which RTTVAR follows the samples."""
 
     segments_at_once: SegmentsAtOnce | None = None
-    """What is handed to the device at once. `tsq` looks at its bound once before each. With `pacing =
-    "rtt_over_cwnd"` it is one segment.
+    """Segments handed to the device at once. `tsq` checks its bound once before each such batch. With `pacing =
+    "rtt_over_cwnd"` a batch is one segment.
     """
 
     send_buffer: Bytes | None = None
@@ -1296,8 +1296,8 @@ class FqCodel(Part):
     """Mark ECT packets that waited longer than this, independently of CoDel. Default: off."""
 
     codel_backlog: CodelBacklog | None = None
-    """Whose bytes must be more than one packet's before CoDel drops. Default: as in Linux, `all` on a line and
-    `flow` in the queues of a Wi-Fi station.
+    """Queue whose bytes CoDel counts: it drops only while they are more than one packet's. Default: as in Linux,
+    `all` on a line and `flow` in the queues of a Wi-Fi station.
     """
 
     drop_batch: int | None = None
@@ -1430,7 +1430,7 @@ class Cake(Part):
     """Rate of the shaper. Left out: none (tc's `unlimited`)."""
 
     framing: CakeFraming | None = None
-    """What the line makes of a length. Default: `none`."""
+    """Framing of the line, which changes a packet's length. Default: `none`."""
 
     ingress: bool | None = None
     """It stands behind the bottleneck: the shaper counts drops too, and the target grows with the number of
@@ -1438,7 +1438,7 @@ class Cake(Part):
     """
 
     isolation: CakeIsolation | None = None
-    """Which packets share a queue, and which queues share a host's part. Default: `triple_isolate`."""
+    """Packets that share a queue, and queues that share a host's part. Default: `triple_isolate`."""
 
     limit_packets: int | None = None
     """Most packets waiting in all queues together. Linux: 10240. Default: 10240."""
@@ -1507,7 +1507,7 @@ class RadioOptions(Part):
     """
 
     rate_control: RateConfig | None = None
-    """Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others."""
+    """Rate control. Default: as in Linux, minstrel_ht for n and ac, minstrel for the others."""
 
     reorder_buffer: ReorderConfig | None = None
     """The recipient's side of Block Ack: reorder buffer and retry-out."""
@@ -1644,7 +1644,7 @@ class MinstrelHt(Part):
     """`table`: most samples per update interval. 16: after Linux until 2020. Default: 16."""
 
     sampling: Sampling | None = None
-    """What samples test. Default: `targeted`."""
+    """Choice of the modes that samples test. Default: `targeted`."""
 
     slow_after: int | None = None
     """`table`: a mode too slow to win is tested only after so many intervals without use. 20: after Linux until
@@ -1790,12 +1790,12 @@ class Napi(Part):
     """`name = "napi"`."""
 
     gro_flush_timeout: Span | None = None
-    """What was merged waits for the next poll, which comes after this at the latest. "0s": it goes up with each
-    poll. Default: `0ns`.
+    """Longest time until the next poll, for which merged packets wait. "0s": they go up with each poll. Default:
+    `0ns`.
     """
 
     interrupt_interval: Span | None = None
-    """Interrupts are at least so far apart. Default: `0ns`."""
+    """Least time between interrupts. Default: `0ns`."""
 
     jiffy: Span | None = None
     """Tick of the kernel's clock: nothing waits in a poll of a later tick (1 / HZ). Default: `4ms`."""
@@ -1871,7 +1871,7 @@ class Record(Part):
 @dataclass(kw_only=True)
 class Reorder(Part):
     """Reordering on a line: each packet that is not lost is held back with `probability` after its transmission, and
-    arrives `delay` late. Whether another overtakes it depends on what follows within that time.
+    arrives `delay` late. Packets that follow within that time may overtake it.
     """
 
     delay: Hold
@@ -1889,22 +1889,22 @@ class ReorderConfig(Part):
     """When the MPDUs of an A-MPDU go up. Default: `at_ppdu_end`."""
 
     obey_bar: bool | None = None
-    """A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or
+    """A BAR moves the head (clause 10.25.6.6.3). If off, the hole that the sender announces stays until `timeout` or
     the window's end. Default: true.
     """
 
     reports_corrupt: Probability | None = None
-    """Part of the corrupt MPDUs with a legible header that the chip reports to the driver. The remedy counts retries
+    """Part of the corrupt MPDUs with a legible header that the chip reports to the driver. Retry-out counts retries
     by them. 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
     Default: 1.0.
     """
 
     retry_out: RetryOutConfig | None = None
-    """The remedy. Default: off."""
+    """Retry-out: gives up MPDUs that keep arriving corrupt. Default: off."""
 
     tcp_known_by: TcpKnownBy | None = None
-    """By what the remedy tells that a corrupt MPDU carries a TCP segment. Only `payload` needs a network without
-    encryption. Default: `payload`.
+    """Evidence by which retry-out takes a corrupt MPDU for one with a TCP segment. Only `payload` needs a network
+    without encryption. Default: `payload`.
     """
 
     timeout: str | None = None
@@ -1944,9 +1944,8 @@ class Retries(Part):
     """
 
     tcp_limit: RetryOutConfig | None = None
-    """For MPDUs with TCP segments, a lower limit by the rate that the sender sends at: `stepped` or `fixed`, whose
-    index it is. Source: Nomoto, Wu, Ohzahata and Kato, ICN 2017, pages 69-74, of which the abstract says no more
-    than that. Default: off.
+    """Lower limit for MPDUs with TCP segments, by the sender's rate: the index of `stepped` or `fixed`. Source:
+    Nomoto, Wu, Ohzahata and Kato, ICN 2017, pages 69-74; the abstract says no more. Default: off.
     """
 
 
@@ -2070,7 +2069,7 @@ class Roaming(Part):
     """
 
     tells_senders: bool | None = None
-    """Whether TCP senders on the host learn of each new association. Some congestion controls react to it. Default:
+    """True: TCP senders on the host learn of each new association. Some congestion controls react to it. Default:
     true.
     """
 
@@ -2334,9 +2333,9 @@ class TcpOptions(Part):
     """
 
     delivery_credit: bool | None = None
-    """The window's credit is all that an ACK shows to have been delivered. What came twice (DSACK) counts once more.
-    Once a segment was overtaken by more than three, what arrives above a hole counts as what arrives in order.
-    That is how Linux has it (6.12: `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
+    """The window's credit is all that an ACK shows to have been delivered. Data that came twice (DSACK) counts once
+    more. Once a segment was overtaken by more than three, data above a hole counts like data in order. Linux does
+    the same (6.12: `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
     """
 
     dsack: bool | None = None
@@ -2432,8 +2431,8 @@ class TcpOptions(Part):
     """Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written."""
 
     pushed_acks: bool | None = None
-    """What ends with PSH, or is less than a full segment, waits for no second segment (Linux since 6.6). It is
-    acknowledged as soon as the application has read all there is.
+    """A segment that ends with PSH, or is less than a full one, waits for no second segment (Linux since 6.6). It is
+    acknowledged as soon as the application has read all data at hand.
     """
 
     quick_acks: int | None = None
@@ -2521,8 +2520,8 @@ class TcpOptions(Part):
     """Rule by which RTTVAR follows the samples."""
 
     segments_at_once: SegmentsAtOnce | None = None
-    """What is handed to the device at once. `tsq` looks at its bound once before each. With `pacing =
-    "rtt_over_cwnd"` it is one segment.
+    """Segments handed to the device at once. `tsq` checks its bound once before each such batch. With `pacing =
+    "rtt_over_cwnd"` a batch is one segment.
     """
 
     send_buffer: Bytes | None = None
@@ -2655,8 +2654,8 @@ class Web(Part):
 
 @dataclass(kw_only=True)
 class Stream(Part):
-    """Live video over TCP: data of a constant rate that are written as they come into being. What the connection
-    does not carry in time waits.
+    """Live video over TCP: data of a constant rate that are written as they come into being. Data that the
+    connection does not carry in time wait.
     """
 
     every: Span | None = None
@@ -2732,7 +2731,7 @@ class Call(Part):
     """Highest rate. Default: `1500kbit/s`."""
 
     rate_min: DataRate | None = None
-    """Lowest rate, at which an adaptive call begins. Of packets at the IP layer. Default: `150kbit/s`."""
+    """Lowest rate, at which an adaptive call begins. It counts packets at the IP layer. Default: `150kbit/s`."""
 
 
 @dataclass(kw_only=True)
@@ -2778,9 +2777,9 @@ class Qdisc(Part):
     name: Literal["qdisc"] = field(default="qdisc", init=False)
 
     orphans: bool | None = None
-    """Whether the driver lets go of a frame's socket when it takes the frame (`skb_orphan`). What it holds then does
-    not count for TCP small queues. ath9k does not: mac80211 lets go in `ieee80211_tx_status`, after the
-    transmission (net/mac80211/status.c, Linux 3.13). Default: false.
+    """True if the driver releases a frame from its socket when it takes the frame (`skb_orphan`). Frames in the
+    driver do not count for TCP small queues then. ath9k does not. There mac80211 releases frames in
+    `ieee80211_tx_status`, after the transmission (net/mac80211/status.c, Linux 3.13). Default: false.
     """
 
     qdisc: QueueConfig | None = None
@@ -2822,7 +2821,7 @@ class Mac80211(Part):
     """How the driver takes frames out of the queues. Default: `ath9k`."""
 
     driver_frames: int | None = None
-    """Frames per access category that the driver or chip takes ahead. Without AQL this is what bounds it. `ath9k`
+    """Frames per access category that the driver or chip takes ahead. Without AQL this is the only bound. `ath9k`
     takes none. Default: 512.
     """
 
@@ -2834,8 +2833,8 @@ class Mac80211(Part):
     name: Literal["mac80211"] = field(default="mac80211", init=False)
 
     tsq_pacing_shift: int | None = None
-    """What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a
-    connection, 8 ms. Default: 7.
+    """Pacing shift `n` that the radio sets for TCP small queues. A connection may have the data of 1 s / 2^n at its
+    pacing rate waiting below it. Default: 7, about 8 ms.
     """
 
 
@@ -2856,7 +2855,7 @@ class Walk(Part):
     """Time at which it starts to walk. Default: `0ns`."""
 
     there_and_back: bool | None = None
-    """Whether it turns at the last point and walks to and fro until the end of the run. Default: false."""
+    """True: it turns at the last point and walks to and fro until the end of the run. Default: false."""
 
     waypoints_m: Sequence[Sequence[float]]
     """Points of the path, `[[x, y], [x, y]]` in metres: at least two."""
@@ -2975,7 +2974,7 @@ class Scenario(Part):
     """Hosts that run the cooperative daemon."""
 
     description: str | None = None
-    """What the scenario shows, in a sentence or two."""
+    """Purpose of the scenario, in a sentence or two."""
 
     duration: Span
     """Simulated time, at most 30 days."""
@@ -3015,16 +3014,16 @@ class Scenario(Part):
 
 
 Above: TypeAlias = "Literal['hold', 'base']"
-"""What the window does beyond what the full target needs."""
+"""Growth of the window beyond the size that the full target needs."""
 
 Ac: TypeAlias = "Literal['bk', 'be', 'vi', 'vo']"
 """Access categories, lowest priority first (IEEE 802.11-2020 10.2.4.2)."""
 
 AckFilterMode: TypeAlias = "Literal['conservative', 'aggressive']"
-"""How many superfluous ACKs stay."""
+"""Number of superfluous ACKs that stay."""
 
 AfterTimeout: TypeAlias = "Literal['one', 'floor', 'new_data']"
-"""What a timeout leaves of the window."""
+"""Window that a timeout leaves."""
 
 Aggressiveness: TypeAlias = "float"
 """Aggressiveness."""
@@ -3033,10 +3032,10 @@ AllHidden: TypeAlias = "Literal['all']"
 """AllHidden."""
 
 ApQueue: TypeAlias = "Literal['drop', 'forward']"
-"""What becomes of packets for a station that has left, at the access point that it left."""
+"""Treatment of packets for a station that has left, at the access point that it left."""
 
 Backoff: TypeAlias = "Literal['resense', 'freeze']"
-"""What a backoff does while another radio transmits."""
+"""Behaviour of a backoff while another radio transmits."""
 
 Band: TypeAlias = "Literal['2.4GHz', '5GHz']"
 """Where in the spectrum a channel lies."""
@@ -3051,12 +3050,12 @@ Bytes: TypeAlias = "str"
 """A size: a number with B, kB, MB, GB, KiB, MiB or GiB, such as "64KiB"."""
 
 CakeFraming: TypeAlias = "Literal['none', 'atm', 'ptm']"
-"""What the line makes of a packet's length."""
+"""Framing of the line, which changes a packet's length."""
 
 CakeIsolation: TypeAlias = (
     "Literal['flowblind', 'srchost', 'dsthost', 'hosts', 'flows', 'dual_srchost', 'dual_dsthost', 'triple_isolate']"
 )
-"""What has a queue of its own, and whose share it counts against."""
+"""Packets that share a queue, and hosts that share the line alike."""
 
 CapRtt: TypeAlias = "Literal['current', 'min']"
 """The RTT that is put into equation (1)."""
@@ -3068,10 +3067,10 @@ CcConfig: TypeAlias = (
 """CcConfig."""
 
 CodelBacklog: TypeAlias = "Literal['all', 'flow']"
-"""The bytes that must be left for CoDel to drop: more than one packet's."""
+"""Queue whose bytes CoDel counts: it drops only while they are more than one packet's."""
 
 Count: TypeAlias = "Literal['terminals', 'flows']"
-"""What n of equations (1) to (3) counts."""
+"""Quantity that n of equations (1) to (3) counts."""
 
 DataRate: TypeAlias = "str"
 """A data rate: a number with bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s, such as "100Mbit/s"."""
@@ -3098,7 +3097,7 @@ Frto: TypeAlias = "Literal['off', 'rfc5682', 'rfc4138']"
 """How a sender finds out that a retransmission timeout was spurious, from which data the ACKs after it cover."""
 
 FrtoResponse: TypeAlias = "Literal['undo', 'rate_halving', 'conservative']"
-"""What is left of the window after a timeout that F-RTO found to be spurious."""
+"""Window after a timeout that F-RTO found to be spurious."""
 
 GapFrom: TypeAlias = "Literal['end', 'start']"
 """Event from which a gap between two transfers is counted."""
@@ -3122,7 +3121,7 @@ Interpolation: TypeAlias = "Literal['step', 'linear']"
 """SNR between the points of a trace."""
 
 LocalDrops: TypeAlias = "Literal['lost', 'unsent']"
-"""What a sender makes of a segment that its own host's first queue is too full to take."""
+"""Reaction of a sender to a segment that the full first queue of its own host refuses."""
 
 LossConfig: TypeAlias = (
     "Literal['dup_thresh', 'efr', 'early_retransmit', 'rack', 'vegas_retransmit']"
@@ -3134,10 +3133,10 @@ NodeKind: TypeAlias = "Literal['host', 'router']"
 """NodeKind."""
 
 OnGiveUp: TypeAlias = "Literal['bar', 'silence']"
-"""What an originator does about the hole that an MPDU leaves on which it has given up."""
+"""Reaction of an originator to the hole that an MPDU leaves when it gives it up."""
 
 OnMissed: TypeAlias = "Literal['repeat', 'bar']"
-"""What an originator does when nothing comes back for an A-MPDU (IEEE 802.11-2020 10.25.6.7 allows either)."""
+"""Reaction of an originator to an unanswered A-MPDU (IEEE 802.11-2020 10.25.6.7 allows either)."""
 
 Pacing: TypeAlias = "Literal['off', 'rtt_over_cwnd', 'linux']"
 """How segments are spaced."""
@@ -3146,15 +3145,13 @@ PacingRtt: TypeAlias = "Literal['exact', 'ticks']"
 """The round-trip time by which segments are spaced."""
 
 Phases: TypeAlias = "Literal['own', 'shared']"
-"""What brings a cap into force."""
+"""Condition that brings a cap into force."""
 
 Probability: TypeAlias = "float"
 """Probability."""
 
 Protection: TypeAlias = "Literal['none', 'cts_to_self', 'rts_cts']"
-"""What goes ahead of an OFDM, HT or VHT frame, in DSSS or CCK, so that stations that know nothing else keep
-silent.
-"""
+"""Frames ahead of an OFDM, HT or VHT frame, in DSSS or CCK, which silence stations that know no other modes."""
 
 QueueConfig: TypeAlias = (
     "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'dualpi2', 'cake', 'ack_filter']"
@@ -3181,7 +3178,7 @@ Recovery: TypeAlias = "Literal['reno', 'new_reno', 'sack']"
 """How a sender finds its way out of a loss."""
 
 RetryCount: TypeAlias = "Literal['handings', 'transmissions']"
-"""What the retry limit under Block Ack counts."""
+"""Events that the retry limit under Block Ack counts."""
 
 RetryOutConfig: TypeAlias = "Literal['stepped', 'fixed', 'delay'] | Stepped | FixedRetryOut | DelayRetryOut"
 """RetryOutConfig."""
@@ -3196,11 +3193,11 @@ RttvarRule: TypeAlias = "Literal['rfc6298', 'linux']"
 """How the variation of the round trip follows the samples."""
 
 Sampling: TypeAlias = "Literal['table', 'targeted']"
-"""What samples test."""
+"""Choice of the modes that samples test."""
 
 SegmentsAtOnce: TypeAlias = "Literal['single', 'linux']"
-"""How many segments a sender hands to its device at once, where the window lets them go. In the network they are
-packets of their own.
+"""Number of segments that a sender hands to its device at once, if the window allows them. In the network they
+are packets of their own.
 """
 
 Selection: TypeAlias = "bool | Sequence[str]"
@@ -3210,7 +3207,7 @@ SignalConfig: TypeAlias = "Literal['perfect', 'path_loss'] | Perfect | ErrorRate
 """SignalConfig."""
 
 SlowStartExit: TypeAlias = "Literal['none', 'hystart', 'hystart_plus_plus']"
-"""What may end slow start before a loss does."""
+"""Rule that may end slow start before a loss does."""
 
 Span: TypeAlias = "str"
 """A duration: a number with ns, us, ms, s, min or h, such as "90ms"."""
@@ -3228,12 +3225,12 @@ StationEntry: TypeAlias = "str | Station"
 """A host by its name, or with its own options."""
 
 StationQueue: TypeAlias = "Literal['keep', 'drop']"
-"""What becomes of packets that wait in a station's own queue when it leaves, and of those that come while it is
+"""Treatment of packets that wait in a station's own queue when it leaves, and of those that come while it is
 away.
 """
 
 TcpKnownBy: TypeAlias = "Literal['payload', 'length', 'last_good', 'all_tcp', 'same_length']"
-"""By what the remedy tells that a corrupt MPDU carries a TCP segment."""
+"""Evidence by which retry-out takes a corrupt MPDU for one with a TCP segment."""
 
 TimerPhase: TypeAlias = "RandomPhase | Span"
 """When the ticks of a host's timers fall."""

@@ -34,9 +34,9 @@ pub struct QdiscConfig {
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
     /// True if the driver releases a frame from its socket when it takes the frame (`skb_orphan`).
-    /// Frames in the driver do not count for TCP small queues then. ath9k does not: mac80211
-    /// releases them in `ieee80211_tx_status`, after the transmission (net/mac80211/status.c, Linux
-    /// 3.13).
+    /// Frames in the driver do not count for TCP small queues then. ath9k does not. There mac80211
+    /// releases frames in `ieee80211_tx_status`, after the transmission (net/mac80211/status.c,
+    /// Linux 3.13).
     pub orphans: bool,
 }
 
