@@ -39,7 +39,7 @@ def whole_streams() -> None:
             os.fstat(number)
         except OSError:
             # Else the next file that is opened would be taken for the stream. The lowest free number is this one.
-            os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
