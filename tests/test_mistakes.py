@@ -13,7 +13,7 @@ CAPTURE = str(ROOT / "tests/data/captures/timeout_2_duplicates-sender.pcap")
 
 # Words as typed, and what the answer must have. `S` is a valid scenario, `C` a capture, `D` an empty folder.
 MISTAKES = [
-    ("", "required"),
+    ("--sed", "required"),
     ("rnu S", "did you mean `run`?"),
     ("run", "a scenario FILE is missing"),
     ("run none.toml", "none.toml"),
@@ -97,7 +97,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "says"), MISTAKES, ids=[typed or "nothing" for typed, _ in MISTAKES])
+@pytest.mark.parametrize(("typed", "says"), MISTAKES, ids=[typed for typed, _ in MISTAKES])
 def test_a_mistake_is_answered(
     typed: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

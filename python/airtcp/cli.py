@@ -600,9 +600,9 @@ def _with_words(parser: _Parser) -> argparse.Namespace:
     args, left = parser.parse_known_args(given)
     if left and not shell.take_words(args, left):
         words = " ".join(left)
-        is_command = args.body is shell.exec_ and not words.startswith("-")
-        command = f"airtcp exec {shlex.quote(str(args.host))} -- {shlex.join(left)}"
-        where = f"; a command goes behind --: {command}" if is_command else ""
+        where = ""
+        if args.body is shell.exec_ and not words.startswith("-"):
+            where = f"; a command goes behind --: airtcp exec {shlex.quote(str(args.host))} -- {shlex.join(left)}"
         parser.error(f"unrecognized arguments: {words}{where}")
     args.behind = behind
     return args
