@@ -100,6 +100,8 @@ def missing() -> str | None:
     for program in ("systemd-nspawn", "dpkg-deb", "nft", "ip"):
         if shutil.which(program) is None:
             return f"{program} is missing"
+    if not Path("/lib/systemd/systemd-udevd").exists():
+        return "systemd-udevd is missing (package udev)"
     if not host.BUILT.exists():
         return "airtcp-host is missing: make host"
     if not Path("/sys/kernel/btf/vmlinux").exists():

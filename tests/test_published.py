@@ -15,7 +15,8 @@ import pytest
 
 from airtcp import _airtcp
 from airtcp.errors import StudyError
-from airtcp.study import carried, files, prepare, published, run
+from airtcp.study import carried, files, prepare, published, published_runs, run
+from airtcp.study.published_runs import scenario_id
 from airtcp.study.show import published_text
 from conftest import ROOT, Command
 
@@ -218,6 +219,22 @@ def test_the_command_compares_engines(airtcp: Command, tiny_run: Path, tmp_path:
     (one,) = json.loads(done.stdout)
     assert not one["is_equal"]
     assert len(one["differs"]) == one["runs"]
+
+
+def test_a_default_spelt_out_leaves_an_identity_as_it_is() -> None:
+    """A later version has more keys, and its scenarios name their defaults."""
+    studied = files.read(ROOT / "studies/coop-cwnd")
+    tasks = published_runs.runs_of(studied, "quick").tasks
+    scenario: Json = next(s for s in (json.loads(task.scenario) for task in tasks.values()) if s.get("coop"))
+    daemon, queue = scenario["coop"][0]["daemon"], scenario["links"][0]["queue"]
+    assert (daemon["stop_cap"], queue["limit_packets"]) == (1, None)
+    named = scenario_id(scenario)
+    del daemon["stop_cap"], queue["limit_packets"]
+    assert scenario_id(scenario) == named
+    daemon["stop_cap"] = 2
+    changed = scenario_id(scenario)
+    queue["limit_packets"] = 7
+    assert len({named, changed, scenario_id(scenario)}) == 3
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,12 @@ from airtcp import ResultsError, _airtcp
 from airtcp._marker import MARKER
 from airtcp.execution import Execution
 from airtcp.results import Folder, Results
+from airtcp.study.published_runs import DIGESTS, digest, digests_of
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.running import execute
 from airtcp.sweeps.store import Store
 from airtcp.sweeps.task import Outcome
-from airtcp.verify import DIGESTS, digest, digests_of, verify, verify_study, verify_whole_study
+from airtcp.verify import verify, verify_study, verify_whole_study
 from conftest import ROOT, Command
 
 CAPTURED = '\ncapture = ["bottleneck"]\n'

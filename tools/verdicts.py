@@ -36,7 +36,7 @@ from airtcp.report.model import Matrix
 from airtcp.study import carried, published
 from airtcp.study.files import UNCOUNTED, Study, read
 from airtcp.study.findings import VERDICTS
-from airtcp.verify_published import DIGESTS, digests_of
+from airtcp.study.published_runs import DIGESTS, digests_of
 
 ROOT = Path(__file__).parent.parent
 STUDIES = ROOT / "studies"

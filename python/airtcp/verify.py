@@ -26,7 +26,7 @@ from airtcp.results import CAPTURE, FORMAT, MANIFEST, SUMMARY, Folder, Results
 from airtcp.sweeps.store import FORMAT as JOURNAL_FORMAT
 from airtcp.verified import Limits, Tell, Verified, differences, limits, note_engine, silent, without
 from airtcp.verify_files import check_files, open_folder
-from airtcp.verify_published import DIGESTS, digest, digests_of, scenario_id, verify_study, verify_whole_study
+from airtcp.verify_published import verify_study, verify_whole_study
 from airtcp.verify_runs import check_runs, perform_all
 
 Json = dict[str, Any]
@@ -168,14 +168,10 @@ def _is_equal(results: Results, fresh: Results, name: str) -> bool:
 
 
 __all__ = [
-    "DIGESTS",
     "Limits",
     "Verified",
-    "digest",
-    "digests_of",
     "limits",
     "perform_all",
-    "scenario_id",
     "verify",
     "verify_study",
     "verify_whole_study",

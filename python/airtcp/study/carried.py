@@ -9,18 +9,16 @@ identities, which are hashes, come first.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from airtcp import _airtcp
 from airtcp.errors import ResultsError
 from airtcp.study import published
 from airtcp.study.files import Study
-from airtcp.study.prepare import Mode, prepare
+from airtcp.study.published_runs import digest, read_digests, runs_of
 from airtcp.sweeps.task import Task
-from airtcp.verify_published import DIGESTS, digest, scenario_id
 from airtcp.verify_runs import perform_all
 
 RUNS_PER_VARIANT: Final = 2
@@ -85,22 +83,6 @@ class Carried:
         }
 
 
-def published_runs(study: Study, mode: str) -> Iterator[tuple[str, str, Task]]:
-    """Each run of a study: its experiment and variant in words, its identity, and the task with all its measures."""
-    prepared = prepare(study, cast("Mode", mode))
-    extracts: dict[str, dict[str, Any]] = {}
-    for one in prepared:
-        for point in one.plan.points:
-            extracts.setdefault(point.key, {}).update((extract.id, extract) for extract in point.extracts)
-    names: dict[str, str] = {}
-    for one in prepared:
-        for point in one.plan.points:
-            if point.key not in names:
-                names[point.key] = scenario_id(json.loads(point.task.scenario))
-            task = Task(point.key, point.task.scenario, tuple(extracts[point.key].values()))
-            yield f"{one.experiment.id}: {point.arm or 'all runs'}", names[point.key], task
-
-
 def stated_runs(study: Study, runs_per_variant: int = RUNS_PER_VARIANT) -> StatedRuns:
     """The runs that stand for all of a study's published ones.
 
@@ -113,20 +95,18 @@ def stated_runs(study: Study, runs_per_variant: int = RUNS_PER_VARIANT) -> State
         StudyError: the study's files have faults.
     """
     before = published.read(study.folder)
-    path = study.folder / DIGESTS
-    if before is None or not path.is_file():
-        raise ResultsError(f"{study.folder}: has no {DIGESTS}: publish a full run with tools/verdicts.py")
-    digests = dict(line.split() for line in path.read_text(encoding="utf-8").splitlines())
-    by_variant: dict[str, dict[str, Task]] = {}
-    for variant, name, task in published_runs(study, before["mode"]):
-        known = by_variant.setdefault(variant, {})
-        if name in digests:
-            known[name] = task
+    if before is None:
+        raise ResultsError(f"{study.folder}: no verdicts are published")
+    digests = read_digests(study)
+    runs = runs_of(study, before["mode"])
     tasks: dict[str, Task] = {}
-    for runs in by_variant.values():
-        tasks.update({name: runs[name] for name in sorted(runs)[:runs_per_variant]})
-    uncovered = tuple(variant for variant, runs in by_variant.items() if not runs)
-    return StatedRuns(before["engine"], tasks, digests, before["runs"], len(by_variant), uncovered)
+    uncovered = []
+    for variant, names in runs.variants.items():
+        known = sorted(digests.keys() & set(names))
+        tasks.update({name: runs.tasks[name] for name in known[:runs_per_variant]})
+        if not known:
+            uncovered.append(variant)
+    return StatedRuns(before["engine"], tasks, digests, before["runs"], len(runs.variants), tuple(uncovered))
 
 
 def carry(study: Study, runs_per_variant: int = RUNS_PER_VARIANT, jobs: int | None = None) -> Carried:
