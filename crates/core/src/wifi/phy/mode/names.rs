@@ -14,22 +14,24 @@ impl Text {
 
     const EMPTY: Text = Text { bytes: [0; Text::CAPACITY], length: 0 };
 
+    const fn with_byte(mut self, byte: u8) -> Text {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+        self
+    }
+
     const fn with(mut self, text: &str) -> Text {
-        let text = text.as_bytes();
         let mut i = 0;
         while i < text.len() {
-            self.bytes[self.length] = text[i];
-            self.length += 1;
+            self = self.with_byte(text.as_bytes()[i]);
             i += 1;
         }
         self
     }
 
     const fn with_number(self, number: u32) -> Text {
-        const DIGITS: &str = "0123456789";
         let before = if number >= 10 { self.with_number(number / 10) } else { self };
-        let (_, from) = DIGITS.split_at((number % 10) as usize);
-        before.with(from.split_at(1).0)
+        before.with_byte(b"0123456789"[(number % 10) as usize])
     }
 
     const fn as_str(&self) -> &str {
