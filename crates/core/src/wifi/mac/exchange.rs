@@ -10,10 +10,10 @@ use crate::convert::{count16, saturate8};
 use crate::packet::{Kind, Pool};
 use crate::queue::DropReason;
 use crate::units::{Span, Time};
-use crate::wifi::channel::AirOutputs;
 use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::ids::{AirLinkId, PairId, RadioId};
 use crate::wifi::medium::{Arrival, Control, Fate, Mac, NEVER, Outcome, Payload, Plan, Signals, To, draw};
+use crate::wifi::outputs::AirOutputs;
 use crate::wifi::phy::timing;
 use crate::wifi::trace::{Ac, PpduRecord};
 

@@ -4,9 +4,9 @@ use super::originator::{MOST_BOOKED, Mpdu};
 use super::{Booking, Link, NEVER, SimMac};
 use crate::packet::{Held, Pool};
 use crate::units::{Span, Time};
-use crate::wifi::channel::AirOutputs;
 use crate::wifi::ids::{RadioId, SessionId};
 use crate::wifi::medium::{Medium, Signals};
+use crate::wifi::outputs::AirOutputs;
 use crate::wifi::trace::Ac;
 
 impl SimMac {

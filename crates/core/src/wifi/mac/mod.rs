@@ -29,10 +29,11 @@ use reorder::{HandsUp, ReorderBuffer};
 use retry_out::AnyRetryOut;
 use transmit::{AnyTransmit, TransmitContext};
 
-use super::channel::{AirOutputs, ChannelConfig, Roams};
 use super::ids::{AirLinkId, PairId, RadioId, SessionId};
 use super::medium::{MediumSetup, NEVER, PathSetup, RadioSetup, component};
+use super::outputs::AirOutputs;
 use super::phy::{EdcaParams, ErrorModel, Mode, Signal, Standard, Timing, edca_defaults};
+use super::setup::{ChannelConfig, PairConfig, Roams};
 use super::trace::{Ac, AirStats, FrameRecord, PpduRecord, TraceConfig};
 use crate::packet::{PacketId, Pool};
 use crate::queue::{DropReason, Drops, Hosts, QueueContext};
@@ -270,7 +271,7 @@ impl SimMac {
             index: config.index,
             tells_control: config.trace.frames,
         };
-        let ends = |p: &super::channel::PairConfig| (p.access_point, p.station);
+        let ends = |p: &PairConfig| (p.access_point, p.station);
         let mut pair_of: Vec<_> = config.pairs.iter().map(ends).zip((0..).map(PairId)).collect();
         pair_of.sort_unstable();
         let mac = SimMac {

@@ -292,12 +292,12 @@ mod tests {
     use super::*;
     use crate::packet::{FlowId, Held, PacketId};
     use crate::units::Probability;
-    use crate::wifi::channel::{ChannelConfig, PairConfig};
     use crate::wifi::config::Aggregation;
     use crate::wifi::ids::{AirLinkId, RadioId};
     use crate::wifi::mac::SimMac;
     use crate::wifi::phy::{PhyConfig, SignalConfig, Standard};
     use crate::wifi::rate::Stage;
+    use crate::wifi::setup::{ChannelConfig, PairConfig};
     use crate::wifi::trace::TraceConfig;
     use crate::wifi::transmit::{QdiscConfig, TransmitConfig};
 
