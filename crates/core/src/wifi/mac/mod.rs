@@ -7,6 +7,7 @@
 
 mod association;
 mod audit;
+pub mod early_drop;
 mod exchange;
 mod feed;
 mod group;
@@ -26,7 +27,7 @@ use originator::{Mpdu, Session};
 use radio::{AcQueue, Radio};
 use rate::{AnyRateControl, RateConfig, RateContext};
 use reorder::{HandsUp, ReorderBuffer};
-use retry_out::AnyRetryOut;
+use retry_out::{TcpEarlyDrop, TcpRetryLimit};
 use transmit::{AnyTransmit, TransmitContext};
 
 use super::ids::{AirLinkId, PairId, RadioId, SessionId};
@@ -40,6 +41,9 @@ use crate::queue::{DropReason, Drops, Hosts, QueueContext};
 use crate::rng::{Purpose, Stream};
 use crate::units::{Seq12, Span, Time};
 
+/// The recipient's side of Block Ack in the simulator.
+pub(super) type Recipient = ReorderBuffer<PacketId, TcpEarlyDrop>;
+
 #[derive(Debug)]
 pub(super) struct Link {
     pub from: RadioId,
@@ -52,8 +56,8 @@ pub(super) struct Link {
     /// association only.
     pub rate_setup: Option<Box<(RateConfig, RateContext)>>,
     pub wants_snr: bool,
-    /// A lower retry limit for TCP.
-    pub tcp_limit: Option<Box<AnyRetryOut>>,
+    /// A lower retry limit than that of the driver.
+    pub retry_limit: Option<Box<TcpRetryLimit>>,
     pub stats: AirStats,
     /// Time up to which `stats.held_packet_ns` is complete.
     pub counted_to: Time,
@@ -249,7 +253,10 @@ impl SimMac {
                     sessions: [None; 4],
                     wants_snr: rate.wants_snr(),
                     rate,
-                    tcp_limit: radios[from.index()].config.retries.tcp_limit.as_ref().map(|c| Box::new(c.build(&()))),
+                    retry_limit: {
+                        let limit = radios[from.index()].config.retries.tcp_limit.as_ref();
+                        limit.map(|config| Box::new(TcpRetryLimit::new(config)))
+                    },
                     rate_setup: pair.roams.map(|_| Box::new((rate_config, context))),
                     stats: AirStats::default(),
                     counted_to: Time::ZERO,
@@ -367,7 +374,10 @@ impl SimMac {
             receiver,
             window: from.config.aggregation.window.min(to.config.reorder_buffer.window),
             // [IEEE80211-10.25.2-1]
-            recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder_buffer, Seq12::new(0)))),
+            recipient: block_ack.then(|| {
+                let config = &to.config.reorder_buffer;
+                Box::new(Recipient::new(config, Seq12::new(0), config.early_drop()))
+            }),
             recipient_waits: false,
             is_over: false,
             sample: None,
