@@ -13,7 +13,6 @@ use std::process::ExitCode;
 
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RadioId;
-use airtcp_core::wifi::phy::Standard;
 use airtcp_hwsim::frame::Address;
 use airtcp_hwsim::netlink::numbered;
 use airtcp_hwsim::{Air, Conversation, wmediumd};
@@ -147,7 +146,7 @@ fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
     let channel = only_channel(&spec, "airtcp hwsim").map_err(|why| format!("{}: {why}", plan.file))?;
     let names: Vec<String> = channel.radios.iter().map(|radio| spec.nodes[radio.node.index()].name.clone()).collect();
     for (radio, name) in channel.radios.iter().zip(&names) {
-        if !matches!(radio.config.phy.standard, Standard::N | Standard::Ac) {
+        if !radio.config.phy.standard.has_ht() {
             return Err(format!(
                 "{}: the radio of {name:?}: airtcp hwsim runs 802.11n and 802.11ac: set phy.standard = \"n\"",
                 plan.file

@@ -13,9 +13,8 @@ use airtcp_core::queue::{FifoConfig, QueueConfig};
 use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
-use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
-use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RadioId, RoamRule, StationQueue};
+use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RadioId, RoamRule, Roams, StationQueue};
 
 use crate::network::rate_trace::RateTrace;
 pub use crate::traffic::{TcpApp, Traffic};

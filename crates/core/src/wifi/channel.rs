@@ -6,132 +6,22 @@
 //! channel: the end of a transmission, the end of a gap, a response that is overdue, the next frame
 //! that contention lets go, a reorder buffer's timeout.
 //!
-//! **An association** can end and begin, where a pair is set up so ([`PairConfig::roams`]).
+//! **An association** can end and begin, where a pair is set up so ([`PairConfig::roams`](super::PairConfig::roams)).
 //!
 //! **Group-addressed frames** (broadcast) go from an access point to all its stations.
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use super::config::RadioConfig;
 use super::ids::{AirLinkId, PairId, RadioId};
 use super::mac::{AirHoldings, Sim, SimMac};
 use super::medium::{Medium, NEVER, Occupancy};
-use super::phy::{Mode, Motion, SignalConfig};
-use super::roam::{ApQueue, StationQueue};
-use super::trace::{Ac, AirStats, FrameRecord, PpduRecord, TraceConfig};
-use crate::packet::{FlowId, PacketId, Pool};
-use crate::queue::DropReason;
-use crate::units::{Probability, Span, Time};
-
-/// A channel as it is set up.
-#[derive(Debug, Clone)]
-pub struct ChannelConfig {
-    /// Its radios; a [`RadioId`] is a place in this list.
-    pub radios: Vec<Arc<RadioConfig>>,
-    /// Pairs of a station and its access point; a [`PairId`] is a place in this list.
-    pub pairs: Vec<PairConfig>,
-    /// Access points that send to all their stations at once: the `i`-th has the link `2 *
-    /// pairs.len() + i` for it.
-    pub groups: Vec<RadioId>,
-    /// Pairs of radios that do not hear each other.
-    pub hidden: Vec<(RadioId, RadioId)>,
-    /// Time from the start of a transmission until others sense it.
-    pub sensing: Span,
-    /// Probability that one of two transmissions that meet at a receiver is so much stronger there
-    /// that it is received as if it were alone; either one with half of it. The later one must
-    /// begin within the preamble of the earlier.
-    pub capture_effect: Probability,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Number of the channel within the run; channels with different numbers draw different random
-    /// numbers.
-    pub index: u32,
-    /// Records that are kept.
-    pub trace: TraceConfig,
-}
-
-/// A station and its access point. Its two directions are links `2 * i` (up) and `2 * i + 1` (down)
-/// of the channel.
-#[derive(Debug, Clone)]
-pub struct PairConfig {
-    /// The station's radio.
-    pub station: RadioId,
-    /// The access point's radio.
-    pub access_point: RadioId,
-    /// The radio link between them, in both directions alike.
-    pub signal: SignalConfig,
-    /// Distance of the two, where one of them walks.
-    pub motion: Option<Motion>,
-    /// The station comes and goes, and is not associated at first. `None`: it is associated all the
-    /// time.
-    pub roams: Option<Roams>,
-}
-
-impl PairConfig {
-    /// Devices that stand where they are and are associated all the time.
-    pub fn fixed(station: impl Into<RadioId>, access_point: impl Into<RadioId>, signal: SignalConfig) -> PairConfig {
-        PairConfig { station: station.into(), access_point: access_point.into(), signal, motion: None, roams: None }
-    }
-}
-
-/// Treatment of packets at either end without association. The radio of a station that roams is in
-/// no other pair.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Roams {
-    /// The station's packets.
-    pub station_queue: StationQueue,
-    /// Packets that its access point has for it.
-    pub ap_queue: ApQueue,
-}
-
-/// Events of the channel. The owner takes them out after each call.
-#[derive(Debug, Default)]
-pub struct AirOutputs {
-    /// Link and packet: delivered to the recipient's upper layer, in order.
-    pub delivered: Vec<(AirLinkId, PacketId)>,
-    /// Link and packet: lost, with the reason. The owner removes it from the pool.
-    pub dropped: Vec<(AirLinkId, PacketId, DropReason)>,
-    /// Link and packet: not sent before the association ended, in the order of the queue. The owner
-    /// finds another way.
-    pub handed_back: Vec<(AirLinkId, PacketId)>,
-    /// Pair and packet: a group-addressed packet has reached this pair's station. The packet itself
-    /// is among `delivered`, once, if it has reached any.
-    pub heard: Vec<(PairId, PacketId)>,
-    /// Packets that their host no longer holds, where the caller asked for this report.
-    pub released: Vec<Released>,
-}
-
-/// Packets of a flow that its host no longer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Released {
-    /// Flow of the packets.
-    pub flow: FlowId,
-    /// Number of packets.
-    pub packets: u32,
-    /// Sum of their payloads.
-    pub payload_bytes: u64,
-}
-
-impl AirOutputs {
-    /// True if there are no events.
-    pub fn is_empty(&self) -> bool {
-        let none = self.delivered.is_empty() && self.dropped.is_empty() && self.handed_back.is_empty();
-        none && self.heard.is_empty() && self.released.is_empty()
-    }
-    /// Reports the release of a packet; consecutive packets of one flow share an entry.
-    pub(super) fn release(&mut self, flow: FlowId, payload: u16) {
-        match self.released.last_mut() {
-            Some(last) if last.flow == flow => {
-                last.packets += 1;
-                last.payload_bytes += u64::from(payload);
-            }
-            _ => self.released.push(Released { flow, packets: 1, payload_bytes: u64::from(payload) }),
-        }
-    }
-}
+use super::outputs::AirOutputs;
+use super::phy::Mode;
+use super::setup::ChannelConfig;
+use super::trace::{Ac, AirStats, FrameRecord, PpduRecord};
+use crate::packet::{PacketId, Pool};
+use crate::units::Time;
 
 /// See the module.
 #[derive(Debug)]

@@ -268,17 +268,17 @@ impl RadioConfig {
     }
     /// True if frames go out in A-MPDUs under Block Ack.
     pub fn aggregates(&self) -> bool {
-        self.has_qos() && self.aggregation.enabled && matches!(self.phy.standard, Standard::N | Standard::Ac)
+        self.has_qos() && self.aggregation.enabled && self.phy.standard.has_ampdu()
     }
     /// True if it can receive A-MPDUs and answer them with a Block Ack. mac80211 accepts an
     /// agreement even if it sends no A-MPDUs itself (net/mac80211/agg-rx.c,
     /// `__ieee80211_start_rx_ba_session`).
     pub fn receives_ampdus(&self) -> bool {
-        self.has_qos() && self.acks() && matches!(self.phy.standard, Standard::N | Standard::Ac)
+        self.has_qos() && self.acks() && self.phy.standard.has_ampdu()
     }
     /// True if each frame has an access category (EDCA).
     pub fn has_qos(&self) -> bool {
-        self.qos.unwrap_or(matches!(self.phy.standard, Standard::N | Standard::Ac))
+        self.qos.unwrap_or(self.phy.standard.has_ht())
     }
     /// Checks that the parts go together. The error names the keys.
     pub fn check(&self) -> Result<(), String> {

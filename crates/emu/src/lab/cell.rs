@@ -9,7 +9,7 @@ use airtcp_core::queue::QueueConfig;
 use airtcp_core::receive::ReceiveOffloadConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Span, Time};
-use airtcp_core::wifi::phy::{Standard, Width};
+use airtcp_core::wifi::phy::Width;
 use airtcp_core::wifi::rate::RateConfig;
 use airtcp_core::wifi::retry_out::RetryOutConfig;
 use airtcp_core::wifi::{ChannelConfig, PairConfig, RadioConfig, TraceConfig};
@@ -294,8 +294,7 @@ pub(crate) fn medium(spec: &RunSpec, channel: &ChannelSpec) -> ChannelConfig {
 /// MCS, short guard interval, and the remedy's table.
 fn radio_of(config: &RadioConfig, is_ap: bool) -> Result<(Option<u8>, bool, Option<String>), String> {
     let phy = &config.phy;
-    let is_known =
-        matches!(phy.standard, Standard::N | Standard::Ac) && matches!(phy.width(), Width::Mhz20 | Width::Mhz40);
+    let is_known = phy.standard.has_ht() && matches!(phy.width(), Width::Mhz20 | Width::Mhz40);
     if !is_known || phy.streams > 2 {
         return Err("airtcp lab runs 802.11n and 802.11ac with 20 MHz or 40 MHz and at most 2 streams: \
             set phy.standard = \"n\", or phy.width_mhz = 40"
@@ -327,7 +326,7 @@ fn radio_of(config: &RadioConfig, is_ap: bool) -> Result<(Option<u8>, bool, Opti
 }
 
 fn band_of(config: &RadioConfig) -> Band {
-    Band { vht: config.phy.standard == Standard::Ac, wide: config.phy.width() == Width::Mhz40 }
+    Band { vht: config.phy.standard.has_vht(), wide: config.phy.width() == Width::Mhz40 }
 }
 
 fn line_of(rate: DataRate, delay: Span, queue: &QueueConfig) -> Line {

@@ -10,13 +10,19 @@ mod wavelan;
 use super::super::phy::{PhyConfig, Standard};
 use super::super::rate::{FixedConfig, RateConfig};
 use super::*;
+use std::sync::Arc;
+
 use rand::RngExt;
 
-use crate::packet::{Kind, Packet};
+use crate::packet::{FlowId, Kind, Packet};
+use crate::queue::DropReason;
 use crate::rng::{Purpose, Rng, stream};
-use crate::wifi::config::{Aggregation, Retries};
-use crate::wifi::phy::{EdcaParams, Protection, timing};
-use crate::wifi::trace::FrameKind;
+use crate::units::{Probability, Span};
+use crate::wifi::config::{Aggregation, RadioConfig, Retries};
+use crate::wifi::phy::{EdcaParams, Motion, Protection, SignalConfig, timing};
+use crate::wifi::roam::{ApQueue, StationQueue};
+use crate::wifi::setup::{PairConfig, Roams};
+use crate::wifi::trace::{FrameKind, TraceConfig};
 use crate::wifi::transmit::{AnyTransmit, Mac80211Config, QdiscConfig, TransmitConfig};
 
 const MS: u64 = 1_000_000;

@@ -21,10 +21,11 @@ use super::{Gate, SimMac};
 use crate::packet::{Held, PacketId, Pool};
 use crate::queue::DropReason;
 use crate::units::Time;
-use crate::wifi::channel::{AirOutputs, Roams};
 use crate::wifi::ids::{AirLinkId, PairId, SessionId};
 use crate::wifi::medium::Medium;
+use crate::wifi::outputs::AirOutputs;
 use crate::wifi::roam::{ApQueue, StationQueue};
+use crate::wifi::setup::Roams;
 use crate::wifi::trace::Ac;
 
 impl Gate {

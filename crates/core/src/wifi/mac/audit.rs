@@ -82,7 +82,7 @@ impl SimMac {
     pub(in crate::wifi) fn holdings(&self, pool: &Pool) -> AirHoldings {
         let mut all = AirHoldings::default();
         for transmit in &self.transmits {
-            all.queued = plus(all.queued, transmit.waiting());
+            all.queued = plus(all.queued, transmit.backlog());
         }
         let of_sessions = self.sessions.iter().flat_map(|s| s.fresh.iter().chain(&s.again));
         let queues = || self.radios.iter().flat_map(|r| &r.queues);

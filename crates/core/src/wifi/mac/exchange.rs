@@ -1,19 +1,20 @@
 //! The radios' side of an exchange: the next PPDU, and the treatment of MPDUs that have arrived or
 //! have not.
 
+use super::early_drop::{EarlyDrop, RetryLimit};
 use super::originator::Ppdu;
 use super::radio::win_start;
 use super::rate::TxStatus;
 use super::records::{Common, record_data};
 use super::{Sim, SimMac};
 use crate::convert::{count16, saturate8};
-use crate::packet::{Kind, Pool};
+use crate::packet::Pool;
 use crate::queue::DropReason;
 use crate::units::{Span, Time};
-use crate::wifi::channel::AirOutputs;
 use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::ids::{AirLinkId, PairId, RadioId};
 use crate::wifi::medium::{Arrival, Control, Fate, Mac, NEVER, Outcome, Payload, Plan, Signals, To, draw};
+use crate::wifi::outputs::AirOutputs;
 use crate::wifi::phy::timing;
 use crate::wifi::trace::{Ac, PpduRecord};
 
@@ -185,22 +186,17 @@ impl SimMac {
         let is_end = ended.end == ppdu.mpdus.len();
         if let Some(recipient) = &mut session.recipient {
             if is_first && fates.iter().any(|&fate| fate != Fate::Lost) {
-                recipient.on_ampdu(now, mode.rate());
+                recipient.on_ppdu(now, mode.rate());
             }
             for (mpdu, &fate) in ppdu.mpdus[ended].iter_mut().zip(fates) {
                 if fate == Fate::Whole && !mpdu.has_arrived() {
                     mpdu.set_arrived();
-                    if let Some(remedy) = recipient.retry_out_mut() {
-                        let p = &pool[mpdu.packet];
-                        let (_, echo) = p.timestamps();
-                        if p.kind == Kind::Tcp && p.len > 0 && echo != 0 {
-                            remedy.on_up(now, p.conversation(), echo);
-                        }
-                        recipient.on_good(mpdu.is_tcp(), mpdu.size);
+                    if let Some(early_drop) = recipient.early_drop_mut() {
+                        early_drop.on_received(now, &pool[mpdu.packet]);
                     }
                     recipient.on_mpdu(now, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
                 } else if fate == Fate::Legible && (reports_all || draw(reports_corrupt, chance)) {
-                    recipient.on_corrupt(now, mpdu.sn, mpdu.is_tcp(), mpdu.size, &mut self.up);
+                    recipient.on_corrupt(now, mpdu.sn, mpdu.facts(), &mut self.up);
                 }
             }
         } else {
@@ -219,7 +215,7 @@ impl SimMac {
         if !heard.is_zero() {
             self.charge_received(now, link, ac, heard);
         }
-        self.report_down(now, link, ac, pool);
+        self.report_sent(now, link, ac, pool);
         self.hand_up(session_id, pool, out);
         let session = &mut self.sessions[session_id.index()];
         if let Some(recipient) = &session.recipient {
@@ -234,19 +230,15 @@ impl SimMac {
         }
     }
 
-    /// TCP packets that have just reached the other end of `link`, for a remedy there that measures
-    /// delay by their timestamps.
-    fn report_down(&mut self, now: Time, link: AirLinkId, ac: Ac, pool: &Pool) {
+    /// Reports packets that have just reached the other end of `link` to the rule that gives up
+    /// MPDUs of the other direction.
+    fn report_sent(&mut self, now: Time, link: AirLinkId, ac: Ac, pool: &Pool) {
         let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
-        let Some(remedy) = self.sessions[back.index()].recipient.as_mut().and_then(|r| r.retry_out_mut()) else {
+        let Some(early_drop) = self.sessions[back.index()].recipient.as_mut().and_then(|r| r.early_drop_mut()) else {
             return;
         };
         for &id in &self.up {
-            let p = &pool[id];
-            let (sent, _) = p.timestamps();
-            if p.kind == Kind::Tcp && sent != 0 {
-                remedy.on_down(now, p.conversation(), sent);
-            }
+            early_drop.on_sent(now, &pool[id]);
         }
     }
 
@@ -385,10 +377,8 @@ impl SimMac {
         let session = &mut self.sessions[ppdu.session.index()];
         let link = &mut self.links[session.link.index()];
         let retries = &radio.config.retries;
-        let mut tcp_limit = retries.software;
-        if let Some(by_rate) = &mut link.tcp_limit {
-            by_rate.on_ampdu(now, ppdu.series.stages()[stage_index_of_last(ppdu)].mode.rate());
-            tcp_limit = by_rate.index(now).map_or(tcp_limit, |index| tcp_limit.min(saturate8(index)));
+        if let Some(lower) = &mut link.retry_limit {
+            lower.on_ppdu(now, ppdu.series.stages()[stage_index_of_last(ppdu)].mode.rate());
         }
         let mut gave_up = false;
         let (mut released, mut released_bytes, mut released_airtime) = (0, 0, Span::ZERO);
@@ -403,7 +393,8 @@ impl SimMac {
             let mut mpdu = mpdu;
             if !(answered && mpdu.has_arrived()) {
                 // [IEEE80211-10.3.4.4-1]
-                let limit = if mpdu.is_tcp() { tcp_limit } else { retries.software };
+                let lower = link.retry_limit.as_mut();
+                let limit = lower.map_or(retries.software, |lower| lower.limit(now, retries.software, mpdu.facts()));
                 if aggregates && mpdu.retries < limit {
                     let more = match retries.counts {
                         RetryCount::Handings => 1,

@@ -4,9 +4,9 @@ use super::originator::{MOST_BOOKED, Mpdu};
 use super::{Booking, Link, NEVER, SimMac};
 use crate::packet::{Held, Pool};
 use crate::units::{Span, Time};
-use crate::wifi::channel::AirOutputs;
 use crate::wifi::ids::{RadioId, SessionId};
 use crate::wifi::medium::{Medium, Signals};
+use crate::wifi::outputs::AirOutputs;
 use crate::wifi::trace::Ac;
 
 impl SimMac {
@@ -174,7 +174,7 @@ impl SimMac {
             let ppdu = r.form(ac, id, session, |only_again| rate.choose(now, only_again, snr), fetch, mpdus);
             let queue = &mut r.queues[ac.index()];
             queue.driver_count += fetched;
-            if !session.has_backlog() && !transmit.waits(ac, session.receiver) {
+            if !session.has_backlog() && !transmit.can_fetch(ac, session.receiver) {
                 session.is_scheduled = false;
                 queue.schedule.retain(|&s| s != id);
             }

@@ -38,7 +38,7 @@ pub(super) fn link(ap: RadioId, radio: &Radio, errors: &ErrorModel, seed: u64, c
         sessions: [None; 4],
         wants_snr: false,
         rate,
-        tcp_limit: None,
+        retry_limit: None,
         stats: AirStats::default(),
         counted_to: Time::ZERO,
     }

@@ -7,6 +7,7 @@
 
 mod association;
 mod audit;
+pub mod early_drop;
 mod exchange;
 mod feed;
 mod group;
@@ -26,18 +27,22 @@ use originator::{Mpdu, Session};
 use radio::{AcQueue, Radio};
 use rate::{AnyRateControl, RateConfig, RateContext};
 use reorder::{HandsUp, ReorderBuffer};
-use retry_out::AnyRetryOut;
+use retry_out::{TcpEarlyDrop, TcpRetryLimit};
 use transmit::{AnyTransmit, TransmitContext};
 
-use super::channel::{AirOutputs, ChannelConfig, Roams};
 use super::ids::{AirLinkId, PairId, RadioId, SessionId};
 use super::medium::{MediumSetup, NEVER, PathSetup, RadioSetup, component};
+use super::outputs::AirOutputs;
 use super::phy::{EdcaParams, ErrorModel, Mode, Signal, Standard, Timing, edca_defaults};
+use super::setup::{ChannelConfig, PairConfig, Roams};
 use super::trace::{Ac, AirStats, FrameRecord, PpduRecord, TraceConfig};
 use crate::packet::{PacketId, Pool};
 use crate::queue::{DropReason, Drops, Hosts, QueueContext};
 use crate::rng::{Purpose, Stream};
 use crate::units::{Seq12, Span, Time};
+
+/// The recipient's side of Block Ack in the simulator.
+pub(super) type Recipient = ReorderBuffer<PacketId, TcpEarlyDrop>;
 
 #[derive(Debug)]
 pub(super) struct Link {
@@ -51,8 +56,8 @@ pub(super) struct Link {
     /// association only.
     pub rate_setup: Option<Box<(RateConfig, RateContext)>>,
     pub wants_snr: bool,
-    /// A lower retry limit for TCP.
-    pub tcp_limit: Option<Box<AnyRetryOut>>,
+    /// A lower retry limit than that of the driver.
+    pub retry_limit: Option<Box<TcpRetryLimit>>,
     pub stats: AirStats,
     /// Time up to which `stats.held_packet_ns` is complete.
     pub counted_to: Time,
@@ -248,7 +253,10 @@ impl SimMac {
                     sessions: [None; 4],
                     wants_snr: rate.wants_snr(),
                     rate,
-                    tcp_limit: radios[from.index()].config.retries.tcp_limit.as_ref().map(|c| Box::new(c.build(&()))),
+                    retry_limit: {
+                        let limit = radios[from.index()].config.retries.tcp_limit.as_ref();
+                        limit.map(|config| Box::new(TcpRetryLimit::new(config)))
+                    },
                     rate_setup: pair.roams.map(|_| Box::new((rate_config, context))),
                     stats: AirStats::default(),
                     counted_to: Time::ZERO,
@@ -270,7 +278,7 @@ impl SimMac {
             index: config.index,
             tells_control: config.trace.frames,
         };
-        let ends = |p: &super::channel::PairConfig| (p.access_point, p.station);
+        let ends = |p: &PairConfig| (p.access_point, p.station);
         let mut pair_of: Vec<_> = config.pairs.iter().map(ends).zip((0..).map(PairId)).collect();
         pair_of.sort_unstable();
         let mac = SimMac {
@@ -366,7 +374,10 @@ impl SimMac {
             receiver,
             window: from.config.aggregation.window.min(to.config.reorder_buffer.window),
             // [IEEE80211-10.25.2-1]
-            recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder_buffer, Seq12::new(0)))),
+            recipient: block_ack.then(|| {
+                let config = &to.config.reorder_buffer;
+                Box::new(Recipient::new(config, Seq12::new(0), config.early_drop()))
+            }),
             recipient_waits: false,
             is_over: false,
             sample: None,

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
+use super::Recipient;
+use super::early_drop::PacketFacts;
 use super::rate::RateSeries;
-use super::reorder::ReorderBuffer;
 use super::transmit::Receiver;
 use crate::convert::saturate32;
 use crate::packet::{FlowId, Held, PacketId};
@@ -55,8 +56,9 @@ impl Mpdu {
     pub(in crate::wifi) fn set_arrived(&mut self) {
         self.flags |= Mpdu::ARRIVED;
     }
-    pub(in crate::wifi) fn is_tcp(&self) -> bool {
-        self.flags & Mpdu::TCP != 0
+    /// Facts about its packet, for rules that give MPDUs up early.
+    pub(in crate::wifi) fn facts(&self) -> PacketFacts {
+        PacketFacts { is_tcp: self.flags & Mpdu::TCP != 0, bytes: self.size }
     }
     /// Its release is to be reported to its flow.
     pub(in crate::wifi) fn reports(&self) -> bool {
@@ -142,7 +144,7 @@ pub(in crate::wifi) struct Session {
     // [IEEE80211-10.25.2-2]
     pub window: u16,
     /// The recipient's side; `None` without Block Ack.
-    pub recipient: Option<Box<ReorderBuffer<PacketId>>>,
+    pub recipient: Option<Box<Recipient>>,
     pub recipient_waits: bool,
     /// The association is over: nothing new goes through it.
     pub is_over: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::originator::{Mpdu, Ppdu, Session};
 use super::rate::RateSeries;
-use super::transmit::{AnyTransmit, Order, Receiver, Then};
+use super::transmit::{AnyTransmit, Receiver, ServiceOrder, Then};
 use crate::units::{Span, Time};
 use crate::wifi::config::RadioConfig;
 use crate::wifi::ids::SessionId;
@@ -34,7 +34,7 @@ impl AcQueue {
             return;
         }
         session.is_scheduled = true;
-        if transmit.comes_first() {
+        if transmit.new_goes_first() {
             self.schedule.push_front(id);
         } else {
             self.schedule.push_back(id);
@@ -250,7 +250,7 @@ struct Scheduled<'a> {
     formed: &'a VecDeque<Ppdu>,
 }
 
-impl Order for Scheduled<'_> {
+impl ServiceOrder for Scheduled<'_> {
     fn count(&self) -> usize {
         self.schedule.len()
     }
@@ -292,12 +292,12 @@ mod tests {
     use super::*;
     use crate::packet::{FlowId, Held, PacketId};
     use crate::units::Probability;
-    use crate::wifi::channel::{ChannelConfig, PairConfig};
     use crate::wifi::config::Aggregation;
     use crate::wifi::ids::{AirLinkId, RadioId};
     use crate::wifi::mac::SimMac;
     use crate::wifi::phy::{PhyConfig, SignalConfig, Standard};
     use crate::wifi::rate::Stage;
+    use crate::wifi::setup::{ChannelConfig, PairConfig};
     use crate::wifi::trace::TraceConfig;
     use crate::wifi::transmit::{QdiscConfig, TransmitConfig};
 

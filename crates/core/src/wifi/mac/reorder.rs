@@ -22,7 +22,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::retry_out::{AnyRetryOut, RetryOutConfig, TcpKnowledge, TcpKnownBy};
+use super::early_drop::{EarlyDrop, PacketFacts};
+use super::retry_out::{RetryOutConfig, TcpEarlyDrop, TcpKnownBy};
 use crate::policy::checked;
 use crate::range::within;
 use crate::units::{DataRate, Probability, Seq12, Span, Time};
@@ -94,6 +95,11 @@ impl ReorderConfig {
         }
         within("window", self.window, 1..=MAX_WINDOW, "")
     }
+
+    /// The rule by which the recipient of one sender and TID gives MPDUs up, if there is one.
+    pub fn early_drop(&self) -> Option<TcpEarlyDrop> {
+        self.retry_out.as_ref().map(|config| TcpEarlyDrop::new(config, self.tcp_known_by))
+    }
 }
 checked!(ReorderConfig);
 
@@ -162,9 +168,9 @@ struct Held<T> {
 }
 
 /// Puts the MPDUs of one sender and TID back in order. `T` stands for an MPDU, such as a packet's
-/// index in a pool.
+/// index in a pool, and `D` for the rule by which MPDUs are given up.
 #[derive(Debug)]
-pub struct ReorderBuffer<T: Copy> {
+pub struct ReorderBuffer<T: Copy, D: EarlyDrop> {
     /// The number that must go up next (the standard's WinStart_B).
     head: Seq12,
     window: u16,
@@ -179,15 +185,14 @@ pub struct ReorderBuffer<T: Copy> {
     deadline: Time,
     timeout: Span,
     obey_bar: bool,
-    retry_out: Option<AnyRetryOut>,
-    knowledge: TcpKnowledge,
+    early_drop: Option<D>,
     stats: ReorderStats,
 }
 
-impl<T: Copy> ReorderBuffer<T> {
+impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
     /// A buffer whose first number is `start` (the starting sequence number of the ADDBA
-    /// agreement).
-    pub fn new(config: &ReorderConfig, start: Seq12) -> ReorderBuffer<T> {
+    /// agreement). `early_drop`: the rule that gives MPDUs up, if there is one.
+    pub fn new(config: &ReorderConfig, start: Seq12, early_drop: Option<D>) -> ReorderBuffer<T, D> {
         let window = config.window.clamp(1, MAX_WINDOW);
         let reach = window.next_power_of_two();
         ReorderBuffer {
@@ -201,8 +206,7 @@ impl<T: Copy> ReorderBuffer<T> {
             deadline: Time::NEVER,
             timeout: config.timeout,
             obey_bar: config.obey_bar,
-            retry_out: config.retry_out.as_ref().map(|c| c.build(&())),
-            knowledge: config.tcp_known_by.build(),
+            early_drop,
             stats: ReorderStats::default(),
         }
     }
@@ -248,17 +252,10 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// An MPDU arrived correct, with a packet of `bytes` at the IP layer; `is_tcp` if that is a TCP
-    /// segment. Needed with retry-out only, which may use it to judge corrupt MPDUs.
-    pub fn on_good(&mut self, is_tcp: bool, bytes: u16) {
-        self.knowledge.on_good(is_tcp, bytes);
-    }
-
-    /// An MPDU with a packet of `bytes` at the IP layer arrived corrupt with a legible header.
-    /// `is_tcp`: it carries a TCP segment, which retry-out may be unable to read. Returns true if
-    /// the MPDU is given up now.
-    pub fn on_corrupt(&mut self, now: Time, sn: Seq12, is_tcp: bool, bytes: u16, up: &mut Vec<T>) -> bool {
-        let Some(retry_out) = &mut self.retry_out else { return false };
+    /// An MPDU with that packet arrived corrupt with a legible header. Returns true if the MPDU is
+    /// given up now.
+    pub fn on_corrupt(&mut self, now: Time, sn: Seq12, facts: PacketFacts, up: &mut Vec<T>) -> bool {
+        let Some(early_drop) = &mut self.early_drop else { return false };
         // A sequence number is plausible only near the window. Counts of numbers behind the head
         // change nothing.
         if !sn.is_in_window(self.head.back(self.reach), self.reach + self.window) {
@@ -270,11 +267,10 @@ impl<T: Copy> ReorderBuffer<T> {
         if sn.is_before(self.head) || number.fate != Fate::Missing {
             return false;
         }
-        if retry_out.index(now).is_none_or(|index| retries < index) || !self.knowledge.is_tcp(is_tcp, bytes) {
+        if !early_drop.gives_up(now, retries, facts) {
             return false;
         }
         number.fate = Fate::GivenUp;
-        retry_out.on_given_up(now);
         self.stats.given_up += 1;
         self.marked_count += 1;
         if sn == self.head {
@@ -285,9 +281,9 @@ impl<T: Copy> ReorderBuffer<T> {
 
     /// An A-MPDU, or an MPDU sent alone, was heard at `rate`, corrupt or not. The owner reports
     /// each once, before its MPDUs.
-    pub fn on_ampdu(&mut self, now: Time, rate: DataRate) {
-        if let Some(retry_out) = &mut self.retry_out {
-            retry_out.on_ampdu(now, rate);
+    pub fn on_ppdu(&mut self, now: Time, rate: DataRate) {
+        if let Some(early_drop) = &mut self.early_drop {
+            early_drop.on_ppdu(now, rate);
         }
     }
 
@@ -333,10 +329,10 @@ impl<T: Copy> ReorderBuffer<T> {
         self.deadline = Time::NEVER;
     }
 
-    /// The policy of retry-out, for reports that only the owner can make
-    /// ([`super::retry_out::RetryOut::on_down`] and `on_up`), and for traces.
-    pub fn retry_out_mut(&mut self) -> Option<&mut AnyRetryOut> {
-        self.retry_out.as_mut()
+    /// The rule that gives MPDUs up, for reports about packets, which only the owner can make.
+    #[inline]
+    pub fn early_drop_mut(&mut self) -> Option<&mut D> {
+        self.early_drop.as_mut()
     }
 
     /// The number that must go up next.

@@ -15,8 +15,11 @@
 //! 32 to 76, LDPC and STBC are left out. VHT leaves out the combinations that clause 21.5 does not
 //! define.
 
+mod names;
+
 use std::fmt;
-use std::sync::OnceLock;
+
+use names::NAMES;
 
 use crate::convert::{count8, count16, saturate8, saturate16, saturate32};
 use crate::units::{DataRate, Span};
@@ -431,19 +434,9 @@ impl Mode {
     }
     /// Its name, as people write it: `11 Mbit/s`, `MCS 7 20 MHz`, `MCS 15 40 MHz SGI`, for VHT with
     /// its streams `MCS 9 2SS 80 MHz`.
+    #[inline]
     pub fn name(self) -> &'static str {
-        // Each sample of a link has one.
-        static NAMES: [OnceLock<String>; Mode::COUNT] = [const { OnceLock::new() }; Mode::COUNT];
-        NAMES[self.index()].get_or_init(|| {
-            let row = self.row();
-            let (mcs, streams, mhz) = (row.mcs, row.streams, row.width.mhz());
-            let gi = if row.short_gi { " SGI" } else { "" };
-            match row.format {
-                Format::Dsss | Format::Ofdm => format!("{} Mbit/s", f64::from(row.rate_bps) / 1e6),
-                Format::Ht => format!("MCS {mcs} {mhz} MHz{gi}"),
-                Format::Vht => format!("MCS {mcs} {streams}SS {mhz} MHz{gi}"),
-            }
-        })
+        NAMES[self.index()]
     }
 }
 
@@ -557,6 +550,18 @@ mod tests {
             (vht(9, 2, Width::Mhz80, false), "MCS 9 2SS 80 MHz"),
         ] {
             assert_eq!(mode.name(), name);
+        }
+        let again = |mode: &Mode| {
+            let gi = if mode.is_short_gi() { " SGI" } else { "" };
+            let (streams, mhz) = (mode.streams(), mode.width().mhz());
+            match (mode.format(), mode.mcs()) {
+                (Format::Ht, Some(mcs)) => format!("MCS {mcs} {mhz} MHz{gi}"),
+                (_, Some(mcs)) => format!("MCS {mcs} {streams}SS {mhz} MHz{gi}"),
+                (_, None) => format!("{} Mbit/s", mode.rate().as_bps() as f64 / 1e6),
+            }
+        };
+        for mode in Mode::all() {
+            assert_eq!(mode.name(), again(&mode));
         }
     }
 }

@@ -105,6 +105,19 @@ impl Standard {
             Standard::Wavelan => "wavelan",
         }
     }
+    /// True if it has HT, the high throughput of 802.11n: more than one stream, wider channels, the
+    /// short guard interval, QoS.
+    pub const fn has_ht(self) -> bool {
+        matches!(self, Standard::N | Standard::Ac)
+    }
+    /// True if it has VHT, the very high throughput of 802.11ac.
+    pub const fn has_vht(self) -> bool {
+        matches!(self, Standard::Ac)
+    }
+    /// True if it has A-MPDUs and the Block Ack that answers them.
+    pub const fn has_ampdu(self) -> bool {
+        self.has_ht()
+    }
 }
 
 /// Bytes around an IP packet in a frame.
@@ -230,7 +243,7 @@ impl PhyConfig {
     /// Checks that the values go together. The error names the key, the value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         let standard = self.standard.name();
-        let legacy = !matches!(self.standard, Standard::N | Standard::Ac);
+        let legacy = !self.standard.has_ht();
         if self.standard == Standard::Wavelan {
             self.check_wavelan()?;
         } else if self.wavelan.is_some() {
@@ -364,18 +377,17 @@ impl PhyConfig {
     /// configured streams and width with either guard interval, as far as allowed. HT stations
     /// falling back to non-HT rates are left out.
     pub fn modes(&self) -> Vec<Mode> {
-        let mut modes: Vec<Mode> = match self.standard {
-            Standard::B | Standard::A | Standard::G | Standard::Wavelan => self.legacy_modes(),
-            Standard::N | Standard::Ac => {
-                let format = if self.standard == Standard::N { Format::Ht } else { Format::Vht };
-                let is_available = |m: &Mode| {
-                    m.format() == format
-                        && m.streams() <= self.streams
-                        && m.width() <= self.width()
-                        && (self.short_guard_interval || !m.is_short_gi())
-                };
-                Mode::all().filter(is_available).collect()
-            }
+        let mut modes: Vec<Mode> = if self.standard.has_ht() {
+            let format = if self.standard.has_vht() { Format::Vht } else { Format::Ht };
+            let is_available = |m: &Mode| {
+                m.format() == format
+                    && m.streams() <= self.streams
+                    && m.width() <= self.width()
+                    && (self.short_guard_interval || !m.is_short_gi())
+            };
+            Mode::all().filter(is_available).collect()
+        } else {
+            self.legacy_modes()
         };
         modes.sort_by_key(|m| (m.streams(), m.rate(), m.index()));
         modes
@@ -389,8 +401,8 @@ impl PhyConfig {
             && (self.short_guard_interval || !mode.is_short_gi());
         match mode.format() {
             Format::Dsss | Format::Ofdm => self.legacy_modes().contains(&mode),
-            Format::Ht => matches!(self.standard, Standard::N | Standard::Ac) && is_within,
-            Format::Vht => self.standard == Standard::Ac && is_within,
+            Format::Ht => self.standard.has_ht() && is_within,
+            Format::Vht => self.standard.has_vht() && is_within,
         }
     }
 

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use airtcp_core::convert::{count, count16};
 use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
-use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::mobility::distance_m;
 use airtcp_core::wifi::phy::{Band, Distance, Motion, SignalConfig, Standard};
-use airtcp_core::wifi::{RadioConfig, RadioId, RadioOptions};
+use airtcp_core::wifi::{RadioConfig, RadioId, RadioOptions, Roams};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 

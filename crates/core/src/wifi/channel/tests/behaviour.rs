@@ -1,7 +1,6 @@
 //! Behaviour of a channel that the standard, a driver's rules or a published result requires.
 
 use super::*;
-use crate::units::Probability;
 use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{ErrorRateConfig, SnrConfig};
 

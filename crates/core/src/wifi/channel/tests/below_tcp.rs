@@ -2,7 +2,6 @@
 //! and retry-out.
 
 use super::*;
-use crate::units::Probability;
 use crate::wifi::phy::{ErrorRateConfig, SignalConfig};
 use crate::wifi::retry_out::{FixedConfig as FixedIndex, RetryOutConfig, TcpKnownBy};
 

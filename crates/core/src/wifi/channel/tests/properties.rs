@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::queue::{FifoConfig, QueueConfig};
-use crate::units::Probability;
 use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{Backoff, ErrorRateConfig, WavelanConfig};
 use crate::wifi::reorder::ReorderConfig;

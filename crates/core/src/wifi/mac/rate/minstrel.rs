@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::{Airtime, ONE, Ranking, RateTable, fixed_point, series, throughput_bps};
 use super::{
-    RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, is_aggregating, probability,
+    RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, probability,
 };
 use crate::convert::{count16, saturate32};
 use crate::policy::checked;
@@ -151,7 +151,7 @@ impl RateRules for MinstrelConfig {
         Some("802.11b, a and g")
     }
     fn is_for(&self, phy: &PhyConfig) -> bool {
-        phy.standard != Standard::Wavelan && !is_aggregating(phy)
+        phy.standard != Standard::Wavelan && !phy.standard.has_ht()
     }
     fn check_with(&self, _: &PhyConfig) -> Result<(), String> {
         self.check()

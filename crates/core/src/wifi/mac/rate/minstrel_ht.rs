@@ -55,7 +55,7 @@ use serde::{Deserialize, Serialize};
 pub use self::table::ByTable;
 pub use self::targeted::Targeted;
 use super::{
-    RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, is_aggregating, probability,
+    RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, probability,
 };
 use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
@@ -178,7 +178,7 @@ impl RateRules for MinstrelHtConfig {
         Some("802.11n and ac")
     }
     fn is_for(&self, phy: &PhyConfig) -> bool {
-        is_aggregating(phy)
+        phy.standard.has_ht()
     }
     fn check_with(&self, _: &PhyConfig) -> Result<(), String> {
         self.check()

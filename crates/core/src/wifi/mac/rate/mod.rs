@@ -218,16 +218,12 @@ impl RateConfig {
     pub fn default_for(phy: &PhyConfig) -> RateConfig {
         if phy.standard == Standard::Wavelan {
             RateConfig::Fixed(FixedConfig::default())
-        } else if is_aggregating(phy) {
+        } else if phy.standard.has_ht() {
             RateConfig::MinstrelHt(MinstrelHtConfig::default())
         } else {
             RateConfig::Minstrel(MinstrelConfig::default())
         }
     }
-}
-
-fn is_aggregating(phy: &PhyConfig) -> bool {
-    matches!(phy.standard, Standard::N | Standard::Ac)
 }
 
 /// "802.11n", "WaveLAN".

@@ -34,7 +34,7 @@ struct Upload {
     queue: VecDeque<(Packet, Time)>,
     pending: Vec<Pending>,
     next_sn: Seq12,
-    buffer: ReorderBuffer<Packet>,
+    buffer: ReorderBuffer<Packet, TcpEarlyDrop>,
     acks: VecDeque<(Time, Packet)>,
     waits_ns: Vec<u64>,
 }
@@ -53,6 +53,7 @@ impl Upload {
         config.receive_buffer = Bytes::new(3 << 20);
         let config = Arc::new(config);
         let start = Seq12::new(4000);
+        let reorder = ReorderConfig { retry_out, ..ReorderConfig::default() };
         Upload {
             now: Time::ZERO,
             rng: stream(1, 0, Purpose::LinkLoss),
@@ -63,7 +64,7 @@ impl Upload {
             queue: VecDeque::new(),
             pending: Vec::new(),
             next_sn: start,
-            buffer: ReorderBuffer::new(&ReorderConfig { retry_out, ..ReorderConfig::default() }, start),
+            buffer: ReorderBuffer::new(&reorder, start, reorder.early_drop()),
             acks: VecDeque::new(),
             waits_ns: Vec::new(),
         }
@@ -105,8 +106,8 @@ impl Upload {
     /// ACKs go down and are at the station a millisecond later.
     fn acknowledge(&mut self, out: &mut Outputs) {
         for ack in out.packets.drain(..) {
-            if let Some(policy) = self.buffer.retry_out_mut() {
-                policy.on_down(self.now, ack.flow.0, ack.ts_val);
+            if let Some(early_drop) = self.buffer.early_drop_mut() {
+                early_drop.on_sent(self.now, &ack);
             }
             self.acks.push_back((self.now + Span::from_ms(1), ack));
         }
@@ -136,18 +137,18 @@ impl Upload {
         }
         let bytes: u64 = self.pending.iter().map(|m| u64::from(m.packet.size) + 40).sum();
         self.run_timers(self.now + Span::from_us(200) + self.rate.time_for(bytes));
-        self.buffer.on_ampdu(self.now, self.rate);
+        self.buffer.on_ppdu(self.now, self.rate);
         let mut up = Vec::new();
         let mut refused = Vec::new();
         for mpdu in std::mem::take(&mut self.pending) {
             if self.rng.random::<f64>() < self.corrupt {
-                self.buffer.on_corrupt(self.now, mpdu.sn, true, 1500, &mut up);
+                self.buffer.on_corrupt(self.now, mpdu.sn, PacketFacts { is_tcp: true, bytes: 1500 }, &mut up);
                 self.pending.push(mpdu);
                 continue;
             }
             self.waits_ns.push(self.now.since(mpdu.queued_at).as_ns());
-            if let Some(policy) = self.buffer.retry_out_mut().filter(|_| mpdu.packet.len > 0) {
-                policy.on_up(self.now, mpdu.packet.flow.0, mpdu.packet.ts_ecr);
+            if let Some(early_drop) = self.buffer.early_drop_mut() {
+                early_drop.on_received(self.now, &mpdu.packet);
             }
             self.buffer.on_mpdu(self.now, mpdu.sn, mpdu.packet, &mut up, &mut refused);
         }

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::packet::Packet;
 use crate::wifi::retry_out::FixedConfig;
 
 const NONE: [u64; 0] = [];
@@ -19,16 +20,20 @@ fn retry_out(index: u32) -> Option<RetryOutConfig> {
     Some(RetryOutConfig::Fixed(FixedConfig { index }))
 }
 
+fn facts(is_tcp: bool) -> PacketFacts {
+    PacketFacts { is_tcp, bytes: 1500 }
+}
+
 /// A buffer that carries the numbers themselves.
 struct Rig {
-    buffer: ReorderBuffer<u64>,
+    buffer: ReorderBuffer<u64, TcpEarlyDrop>,
     up: Vec<u64>,
     refused: Vec<u64>,
 }
 
 impl Rig {
     fn new(config: ReorderConfig, start: u64) -> Rig {
-        Rig { buffer: ReorderBuffer::new(&config, sn(start)), up: Vec::new(), refused: Vec::new() }
+        Rig { buffer: ReorderBuffer::new(&config, sn(start), config.early_drop()), up: Vec::new(), refused: Vec::new() }
     }
     /// MPDUs that went up because `numbers` arrived at `ms`.
     fn arrive(&mut self, ms: u64, numbers: &[u64]) -> Vec<u64> {
@@ -38,7 +43,7 @@ impl Rig {
         std::mem::take(&mut self.up)
     }
     fn corrupt(&mut self, ms: u64, n: u64, is_tcp: bool) -> Vec<u64> {
-        self.buffer.on_corrupt(at(ms), sn(n), is_tcp, 1500, &mut self.up);
+        self.buffer.on_corrupt(at(ms), sn(n), facts(is_tcp), &mut self.up);
         std::mem::take(&mut self.up)
     }
     fn bar(&mut self, ms: u64, n: u64) -> Vec<u64> {
@@ -49,6 +54,39 @@ impl Rig {
         self.buffer.on_deadline(at(ms), &mut self.up);
         std::mem::take(&mut self.up)
     }
+}
+
+/// A rule that knows no TCP: packets up to 100 bytes are given up at their second corrupt copy.
+#[derive(Debug, Default)]
+struct ShortOnes {
+    rates: Vec<DataRate>,
+}
+
+impl EarlyDrop for ShortOnes {
+    fn on_ppdu(&mut self, _now: Time, rate: DataRate) {
+        self.rates.push(rate);
+    }
+    fn on_received(&mut self, _now: Time, _packet: &Packet) {}
+    fn on_sent(&mut self, _now: Time, _packet: &Packet) {}
+    fn gives_up(&mut self, _now: Time, retries: u32, facts: PacketFacts) -> bool {
+        retries == 1 && facts.bytes <= 100
+    }
+}
+
+#[test]
+fn a_rule_of_any_kind_gives_mpdus_up() {
+    let mut buffer = ReorderBuffer::new(&ReorderConfig::default(), sn(0), Some(ShortOnes::default()));
+    let (mut up, mut refused) = (Vec::new(), Vec::new());
+    buffer.on_ppdu(at(0), DataRate::from_mbps(6));
+    for (n, bytes) in [(0, 1500), (1, 100), (2, 101)] {
+        for copy in 0..3 {
+            let gave_up = buffer.on_corrupt(at(0), sn(n), PacketFacts { is_tcp: n == 2, bytes }, &mut up);
+            assert_eq!(gave_up, (n, copy) == (1, 1), "copy {copy} of {n}");
+        }
+    }
+    (0..3).for_each(|n| buffer.on_mpdu(at(1), sn(n), n, &mut up, &mut refused));
+    assert_eq!((up, refused), (vec![0, 2], vec![1]));
+    assert_eq!(buffer.early_drop_mut().unwrap().rates, [DataRate::from_mbps(6)]);
 }
 
 /// The study's figure 3, index 2. `-n`: arrived corrupt. (MPDUs, what each sends up, receptions
@@ -67,7 +105,7 @@ fn the_studys_figure_3() {
     ];
     let mut rig = Rig::new(ReorderConfig { retry_out: retry_out(2), ..ReorderConfig::default() }, 1);
     for (i, (mpdus, up, receptions, held)) in ampdus.into_iter().enumerate() {
-        rig.buffer.on_ampdu(at(i as u64), DataRate::from_mbps(6));
+        rig.buffer.on_ppdu(at(i as u64), DataRate::from_mbps(6));
         for (&mpdu, &expected) in mpdus.iter().zip(up) {
             let n = mpdu.unsigned_abs();
             let got = if mpdu < 0 { rig.corrupt(i as u64, n, true) } else { rig.arrive(i as u64, &[n]) };
@@ -115,11 +153,11 @@ fn corrupt_numbers_outside_the_window_are_not_believed() {
     let mut rig = Rig::new(ReorderConfig { retry_out: retry_out(1), ..ReorderConfig::default() }, 100);
     for n in [164, 35, 2000, 99] {
         for _ in 0..5 {
-            assert!(!rig.buffer.on_corrupt(at(0), sn(n), true, 1500, &mut rig.up), "{n}");
+            assert!(!rig.buffer.on_corrupt(at(0), sn(n), facts(true), &mut rig.up), "{n}");
         }
     }
-    assert!(!rig.buffer.on_corrupt(at(0), sn(163), true, 1500, &mut rig.up));
-    assert!(rig.buffer.on_corrupt(at(0), sn(163), true, 1500, &mut rig.up), "the window's last");
+    assert!(!rig.buffer.on_corrupt(at(0), sn(163), facts(true), &mut rig.up));
+    assert!(rig.buffer.on_corrupt(at(0), sn(163), facts(true), &mut rig.up), "the window's last");
     // 164 enters the window as if never heard of.
     assert_eq!(rig.arrive(0, &[100]), [100]);
     assert_eq!(rig.buffer.corrupt_receptions(sn(164)), 0);
@@ -374,7 +412,7 @@ proptest! {
                 Op::Corrupt(d, tcp) => {
                     let n = n(d);
                     let before = rig.buffer.stats().given_up;
-                    let gave_up = rig.buffer.on_corrupt(now, sn(n), tcp, 1500, &mut rig.up);
+                    let gave_up = rig.buffer.on_corrupt(now, sn(n), facts(tcp), &mut rig.up);
                     prop_assert_eq!(gave_up, rig.buffer.stats().given_up > before);
                     model.corrupt(n, tcp, &mut up);
                 }
@@ -416,7 +454,7 @@ proptest! {
             for rig in &mut rigs {
                 let head = u64::from(rig.buffer.head().get());
                 let n = |d: i64| sn(head + 4096u64.saturating_add_signed(d));
-                rig.buffer.on_ampdu(now, DataRate::from_mbps(6));
+                rig.buffer.on_ppdu(now, DataRate::from_mbps(6));
                 match op {
                     Op::Mpdu(d) => rig.buffer.on_mpdu(now, n(d), p as u64, &mut rig.up, &mut rig.refused),
                     Op::Bar(d) => rig.buffer.on_bar(now, n(d), &mut rig.up),

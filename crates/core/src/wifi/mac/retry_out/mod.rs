@@ -1,10 +1,12 @@
 //! Retry-out: the recipient treats an MPDU that keeps arriving corrupt as lost after a number of
 //! retries. The access point acts so against upload bufferbloat. Each file is one policy for that
-//! number, the **retry-out index**.
+//! number, the **retry-out index**. `tcp` turns it into the rules that the MAC asks.
 
 mod known_by;
+mod tcp;
 
 pub use known_by::{TcpKnowledge, TcpKnownBy};
+pub use tcp::{TcpEarlyDrop, TcpRetryLimit};
 
 use crate::policy::policies;
 use crate::range::within;

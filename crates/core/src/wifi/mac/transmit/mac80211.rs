@@ -47,7 +47,9 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Order, Receiver, Then, TransmitContext, TransmitPath, TransmitRules, Turn};
+use super::{
+    Receiver, ServiceOrder, Then, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, Turn,
+};
 use crate::convert::{saturate32, signed64};
 use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;
@@ -273,7 +275,7 @@ impl Mac80211 {
     }
 }
 
-impl TransmitPath for Mac80211 {
+impl TransmitQueues for Mac80211 {
     fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver {
         let txqs = &mut self.categories[ac.index()].txqs;
         let receiver = Receiver(saturate32(txqs.len() as u64));
@@ -293,7 +295,7 @@ impl TransmitPath for Mac80211 {
         receiver
     }
 
-    fn waiting(&self) -> (u64, u64) {
+    fn backlog(&self) -> (u64, u64) {
         let queues = self.categories.iter().flat_map(|c| &c.txqs).filter_map(|txq| txq.queue.as_ref());
         queues.fold((0, 0), |sum, q| (sum.0 + q.len_packets() as u64, sum.1 + q.len_bytes()))
     }
@@ -358,10 +360,6 @@ impl TransmitPath for Mac80211 {
         None
     }
 
-    fn is_pulled(&self) -> bool {
-        self.config.driver == Driver::Ath9k
-    }
-
     fn fetch(&mut self, now: Time, ac: Ac, receiver: Receiver, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
         let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
         let queue = txq.queue.as_mut()?;
@@ -373,13 +371,8 @@ impl TransmitPath for Mac80211 {
         next
     }
 
-    fn waits(&self, ac: Ac, receiver: Receiver) -> bool {
+    fn can_fetch(&self, ac: Ac, receiver: Receiver) -> bool {
         self.is_pulled() && self.categories[ac.index()].txqs[receiver.index()].has_packets()
-    }
-
-    /// `__ieee80211_schedule_txq`: by its deficit it goes behind soon enough.
-    fn comes_first(&self) -> bool {
-        self.is_pulled() && self.config.airtime_fairness
     }
 
     fn take_back(
@@ -401,31 +394,20 @@ impl TransmitPath for Mac80211 {
         *place = None;
         None
     }
+}
 
-    fn on_released(&mut self, ac: Ac, receiver: Receiver, airtime: Span) {
-        let category = &mut self.categories[ac.index()];
-        category.blocked = false;
-        let txq = &mut category.txqs[receiver.index()];
-        txq.pending = txq.pending.saturating_sub(airtime);
-        self.pending = self.pending.saturating_sub(airtime);
+impl TransmitDriver for Mac80211 {
+    fn is_pulled(&self) -> bool {
+        self.config.driver == Driver::Ath9k
     }
 
-    fn on_sent(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
-        if self.config.airtime_fairness {
-            self.charge(now, ac, receiver, airtime);
-        }
-    }
-
-    fn counts_received(&self) -> bool {
-        self.config.airtime_fairness && self.config.airtime_received
-    }
-
-    fn on_received(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
-        self.charge(now, ac, receiver, airtime);
+    /// `__ieee80211_schedule_txq`: by its deficit it goes behind soon enough.
+    fn new_goes_first(&self) -> bool {
+        self.is_pulled() && self.config.airtime_fairness
     }
 
     /// Deficit round robin by airtime.
-    fn turn(&mut self, now: Time, ac: Ac, order: &dyn Order) -> Option<Turn> {
+    fn turn(&mut self, now: Time, ac: Ac, order: &dyn ServiceOrder) -> Option<Turn> {
         if !self.config.airtime_fairness {
             let at = (0..order.count()).find(|&at| order.can_send(at))?;
             return Some(Turn { at, then: Then::ItGoesBehind });
@@ -462,6 +444,28 @@ impl TransmitPath for Mac80211 {
         }
         Some(Turn { at, then: Then::ThoseBeforeGoBehind })
     }
+
+    fn on_released(&mut self, ac: Ac, receiver: Receiver, airtime: Span) {
+        let category = &mut self.categories[ac.index()];
+        category.blocked = false;
+        let txq = &mut category.txqs[receiver.index()];
+        txq.pending = txq.pending.saturating_sub(airtime);
+        self.pending = self.pending.saturating_sub(airtime);
+    }
+
+    fn on_sent(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
+        if self.config.airtime_fairness {
+            self.charge(now, ac, receiver, airtime);
+        }
+    }
+
+    fn counts_received(&self) -> bool {
+        self.config.airtime_fairness && self.config.airtime_received
+    }
+
+    fn on_received(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
+        self.charge(now, ac, receiver, airtime);
+    }
 }
 
 #[cfg(test)]
@@ -472,7 +476,7 @@ mod tests {
     use crate::units::DataRate;
 
     struct Waiting<'a>(&'a [Receiver]);
-    impl Order for Waiting<'_> {
+    impl ServiceOrder for Waiting<'_> {
         fn count(&self) -> usize {
             self.0.len()
         }

@@ -52,7 +52,7 @@ pub enum Then {
 }
 
 /// Receivers with packets to send, in order.
-pub trait Order {
+pub trait ServiceOrder {
     /// Number of receivers.
     fn count(&self) -> usize;
     /// The receiver at this place.
@@ -63,18 +63,18 @@ pub trait Order {
 
 /// The queues of one radio, all four access categories.
 ///
-/// The owner opens a [`Receiver`] before its first packet, and moves packets to the driver with
-/// `dequeue` as long as that has room. It reports the outcome of each packet.
-pub trait TransmitPath {
+/// The owner opens a [`Receiver`] before its first packet. The driver takes packets ahead with
+/// `dequeue`, or pulls them for a PPDU with `fetch`: [`TransmitDriver::is_pulled`].
+pub trait TransmitQueues {
     /// Packets for another receiver will come. `context`: a queue of its own may be built from it.
     fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver;
 
     /// No more packets will come for it. Packets that wait are taken out with
-    /// [`TransmitPath::take_back`].
+    /// [`TransmitQueues::take_back`].
     fn close(&mut self, _ac: Ac, _receiver: Receiver) {}
 
     /// Packets that wait, and their bytes at the IP layer.
-    fn waiting(&self) -> (u64, u64);
+    fn backlog(&self) -> (u64, u64);
 
     /// A packet comes from the host.
     fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops);
@@ -90,12 +90,6 @@ pub trait TransmitPath {
         drops: &mut Drops,
     ) -> Option<(PacketId, Span)>;
 
-    /// True if the driver takes packets only when it forms a PPDU ([`TransmitPath::fetch`]), and
-    /// none ahead. There is no periodic work then.
-    fn is_pulled(&self) -> bool {
-        false
-    }
-
     /// As `dequeue`, for this receiver; `None`: nothing waits for it.
     fn fetch(
         &mut self,
@@ -109,12 +103,7 @@ pub trait TransmitPath {
     }
 
     /// True if a packet for this receiver waits and can be fetched.
-    fn waits(&self, _ac: Ac, _receiver: Receiver) -> bool {
-        false
-    }
-
-    /// True if a receiver that gets packets after a time without any goes before the others.
-    fn comes_first(&self) -> bool {
+    fn can_fetch(&self, _ac: Ac, _receiver: Receiver) -> bool {
         false
     }
 
@@ -136,6 +125,35 @@ pub trait TransmitPath {
         None
     }
 
+    /// When periodic work is due; [`Time::NEVER`] if there is none.
+    fn deadline(&self, _ac: Ac) -> Time {
+        Time::NEVER
+    }
+
+    /// Does the periodic work, which is due.
+    fn on_deadline(&mut self, _now: Time, _ac: Ac) {}
+}
+
+/// The driver of one radio: the receiver that it serves next, and its reports of airtime. The
+/// defaults are those of a driver that serves receivers in turn, a PPDU each.
+pub trait TransmitDriver {
+    /// True if the driver takes packets only when it forms a PPDU ([`TransmitQueues::fetch`]), and
+    /// none ahead. There is no periodic work then.
+    fn is_pulled(&self) -> bool {
+        false
+    }
+
+    /// True if a receiver that gets packets after a time without any goes before the others.
+    fn new_goes_first(&self) -> bool {
+        false
+    }
+
+    /// Chooses the next receiver of those with packets. `None`: no receiver may be served.
+    fn turn(&mut self, _now: Time, _ac: Ac, order: &dyn ServiceOrder) -> Option<Turn> {
+        let at = (0..order.count()).find(|&at| order.can_send(at))?;
+        Some(Turn { at, then: Then::ItGoesBehind })
+    }
+
     /// The driver has released a frame for which `airtime` was booked.
     fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
@@ -150,21 +168,12 @@ pub trait TransmitPath {
     /// The radio has received MPDUs from this station. `airtime`: their duration if each came in a
     /// PPDU of its own.
     fn on_received(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
-
-    /// Chooses the next receiver of those with packets. `None`: no receiver may be served.
-    fn turn(&mut self, _now: Time, _ac: Ac, order: &dyn Order) -> Option<Turn> {
-        let at = (0..order.count()).find(|&at| order.can_send(at))?;
-        Some(Turn { at, then: Then::ItGoesBehind })
-    }
-
-    /// When periodic work is due; [`Time::NEVER`] if there is none.
-    fn deadline(&self, _ac: Ac) -> Time {
-        Time::NEVER
-    }
-
-    /// Does the periodic work, which is due.
-    fn on_deadline(&mut self, _now: Time, _ac: Ac) {}
 }
+
+/// The way from the host to the radio: queues, and the driver that takes packets out of them.
+pub trait TransmitPath: TransmitQueues + TransmitDriver {}
+
+impl<T: TransmitQueues + TransmitDriver> TransmitPath for T {}
 
 /// Properties of the parameters that are known before the queues are built.
 pub trait TransmitRules {

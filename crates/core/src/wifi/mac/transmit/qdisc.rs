@@ -15,7 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Receiver, TransmitContext, TransmitPath, TransmitRules};
+use super::{Receiver, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules};
 use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{AnyQueue, Drops, FifoConfig, Hosts, QueueConfig, QueueContext};
@@ -79,11 +79,11 @@ pub struct Qdisc {
     queues: [Box<AnyQueue>; 4],
 }
 
-impl TransmitPath for Qdisc {
+impl TransmitQueues for Qdisc {
     fn open(&mut self, _: Ac, _: &QueueContext) -> Receiver {
         Receiver::default()
     }
-    fn waiting(&self) -> (u64, u64) {
+    fn backlog(&self) -> (u64, u64) {
         self.queues.iter().fold((0, 0), |sum, q| (sum.0 + q.len_packets() as u64, sum.1 + q.len_bytes()))
     }
     fn enqueue(&mut self, now: Time, ac: Ac, _: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
@@ -124,3 +124,5 @@ impl TransmitPath for Qdisc {
         self.queues[ac.index()].on_deadline(now);
     }
 }
+
+impl TransmitDriver for Qdisc {}
