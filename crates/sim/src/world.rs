@@ -20,6 +20,8 @@ mod batches;
 mod bounds;
 mod build;
 mod carry;
+#[cfg(test)]
+mod departures;
 mod external;
 mod join;
 mod partition;
