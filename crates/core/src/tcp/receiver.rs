@@ -30,6 +30,7 @@ use super::ticks::TickClock;
 use super::{Outputs, Recovery, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
+use crate::prefetch::prefetch;
 use crate::units::{DataRate, Seq32, Span, Time};
 
 /// Counters since the connection began.
@@ -178,12 +179,12 @@ impl Receiver {
         self.read_at = now;
     }
 
-    /// Loads what the next segment needs and changes nothing; see [`super::Sender::touch`].
+    /// Loads what the next segment needs and changes nothing; see [`super::Sender::prefetch`].
     #[inline]
-    pub fn touch(&self) {
+    pub fn prefetch(&self) {
         let hot = (self.rcv_nxt, self.right_edge, self.quick_acks, self.last_arrival, self.buffer, self.read_at);
         let more = (self.stats.segments_received, self.out_of_order.first(), self.syn_ack_at, self.incarnation);
-        std::hint::black_box((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
+        prefetch((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
     }
 
     /// When [`Self::on_deadline`] is to be called; never: not at all.

@@ -47,6 +47,7 @@ use super::ticks::TickClock;
 use super::{Cause, EcnEcho, Notice, Outputs, Pacing, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{AccurateEcn, FlowId, Kind, Packet, TcpFlags};
+use crate::prefetch::prefetch;
 use crate::rng::{Purpose, Streams};
 use crate::units::{Seq32, Span, Time};
 
@@ -341,13 +342,13 @@ impl Sender {
     /// Loads what the next ACK needs and changes nothing: for a driver of many that knows whose
     /// turn comes soon.
     #[inline]
-    pub fn touch(&self) {
+    pub fn prefetch(&self) {
         let hot = (self.window.cwnd, self.snd_una, self.rtt.srtt(), self.acks.duplicates, self.skb.size);
         let more = (self.state, self.ts_recent, self.counted_until, self.stats.rtt_count, self.stats.open_ns);
         // One of each of what lies further apart.
         let rest = (self.stats.cwnd_segment_ns, self.path.mss, self.reduction, self.owns_window, self.undo.is_some());
-        std::hint::black_box((hot, more, rest, self.deadline(), self.delivery.total(), self.config.mss()));
-        std::hint::black_box(self.board.front().map(|segment| segment.number));
+        prefetch((hot, more, rest, self.deadline(), self.delivery.total(), self.config.mss()));
+        prefetch(self.board.front().map(|segment| segment.number));
     }
 
     /// When [`Self::on_deadline`] is to be called; never: not at all.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::prefetch::prefetch;
 use airtcp_core::tcp::{LocalDrops, Outputs, Tsq};
 use airtcp_core::units::Time;
 
@@ -130,14 +131,14 @@ impl Hosts {
 
     /// Loads what a packet needs that reaches an end of its flow, which may answer.
     #[inline]
-    pub(crate) fn touch(&self, engine: &Engine, packet: &Packet) {
+    pub(crate) fn prefetch(&self, engine: &Engine, packet: &Packet) {
         let Some(flow) = self.flows.get(packet.flow.0 as usize) else { return };
         let is_reverse = packet.is_reverse();
-        flow.ends.touch(is_reverse);
+        flow.ends.prefetch(is_reverse);
         let components = &engine.components;
         let component = if is_reverse { components.source(packet.flow) } else { components.destination(packet.flow) };
-        std::hint::black_box(engine.timeline.get(component));
-        self.touch_interface(engine, packet.flow.0, is_reverse);
+        prefetch(engine.timeline.get(component));
+        self.prefetch_interface(engine, packet.flow.0, is_reverse);
     }
 }
 

@@ -38,6 +38,7 @@ use std::collections::BTreeMap;
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::PacketId;
+use airtcp_core::prefetch::prefetch;
 use airtcp_core::queue::{AnyQueue, DropReason, Hosts, QueueConfig, QueueContext};
 use airtcp_core::rng::{Purpose, Rng, Stream, coin, stream};
 use airtcp_core::units::{DataRate, Span, Time};
@@ -362,17 +363,13 @@ impl Links {
 
     /// Loads what [`Self::accept`] needs and changes nothing.
     #[inline]
-    pub(crate) fn touch(&self, link: LinkId) {
+    pub(crate) fn prefetch(&self, link: LinkId) {
         let Some(line) = self.lines.get(link.index()) else { return };
         if line.kind == SHARED_BACKLOGGED {
             let stats = &self.stats[link.index()];
-            std::hint::black_box((
-                stats.waiting.front().map(|&(start, _)| start),
-                stats.wait_ns,
-                stats.extras.is_none(),
-            ));
+            prefetch((stats.waiting.front().map(|&(start, _)| start), stats.wait_ns, stats.extras.is_none()));
         }
-        std::hint::black_box(line.free_at);
+        prefetch(line.free_at);
     }
 
     /// A packet arrives at a link.

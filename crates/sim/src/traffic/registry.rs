@@ -239,10 +239,10 @@ macro_rules! kinds {
             /// Loads what a packet needs that reaches the source, or the destination, so that it
             /// will not be waited for.
             #[inline]
-            pub(crate) fn touch(&self, is_source: bool) {
+            pub(crate) fn prefetch(&self, is_source: bool) {
                 match self {
-                    AnyEnds::Tcp(e) if is_source => e.sender.touch(),
-                    AnyEnds::Tcp(e) => e.receiver.touch(),
+                    AnyEnds::Tcp(e) if is_source => e.sender.prefetch(),
+                    AnyEnds::Tcp(e) => e.receiver.prefetch(),
                     _ => {}
                 }
             }
