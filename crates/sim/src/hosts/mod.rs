@@ -72,8 +72,7 @@ impl Hosts {
             let id = FlowId(count(i));
             let first = first_link(id);
             let radio_tsq = radio_tsq(spec, first);
-            let hears =
-                matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.local_drops == LocalDrops::Unsent);
+            let hears = matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.host_queue.local_drops == LocalDrops::Unsent);
             let recorded = spec.record.retransmissions.binary_search(&id).is_ok();
             let ctx = Context { flow: id, spec: flow, seed: spec.seed };
             let ends = match is_here(flow.from) || is_here(flow.to) {
@@ -102,7 +101,7 @@ impl Hosts {
 
     /// True if the radio below a flow's sender is to report packets that it no longer holds.
     pub(crate) fn wants_releases(spec: &RunSpec, flow: &FlowSpec, first: LinkId) -> bool {
-        let limits = matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off);
+        let limits = matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.host_queue.tsq != Tsq::Off);
         limits && radio_tsq(spec, first).is_some()
     }
 

@@ -153,7 +153,7 @@ macro_rules! kinds {
             /// does not count.
             pub(crate) fn packet_bytes(&self) -> u16 {
                 match self {
-                    Traffic::Tcp { sender, .. } => sender.packet_bytes,
+                    Traffic::Tcp { sender, .. } => sender.connection.packet_bytes,
                     $(Traffic::$config(c) => c.packet_bytes(),)+
                     Traffic::Daemon(_) => 0,
                     Traffic::External => datagram_bytes(),
