@@ -26,6 +26,7 @@ mod flags;
 pub mod nada;
 pub mod packet;
 pub mod policy;
+pub mod prefetch;
 pub mod queue;
 pub mod range;
 pub mod receive;

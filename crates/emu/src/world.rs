@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use airtcp_core::packet::{Ecn, Kind, PacketId};
-use airtcp_core::tcp::TcpConfig;
-use airtcp_core::tcp::profile::Recovery;
+use airtcp_core::tcp::{Recovery, TcpConfig};
 use airtcp_core::units::{Bytes, Span, Time};
 use airtcp_core::wire::{Reader, address, address6, node_at, patch_ecn};
 use airtcp_sim::capture::NoCapture;
@@ -144,7 +143,7 @@ fn real(spec: &RunSpec, host: &ExternalHost) -> Real {
         name: spec.nodes[host.node.index()].name.clone(),
         device: if is_station { "wlan0" } else { "eth0" },
         addresses: addresses_of(host.node.0),
-        mtu: host.tcp.packet_bytes,
+        mtu: host.tcp.connection.packet_bytes,
         profile: host.profile.clone(),
         sysctls: sysctls(&host.tcp),
     }
@@ -168,13 +167,13 @@ pub(crate) fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
     };
     let all = [
         (CONTROL, tcp.cc.name().to_owned()),
-        ("ipv4/tcp_rmem", sizes(memory(tcp.receive_buffer), memory(tcp.receive_buffer_max))),
-        ("ipv4/tcp_wmem", sizes(tcp.send_buffer.get(), tcp.send_buffer_max.get())),
+        ("ipv4/tcp_rmem", sizes(memory(tcp.buffers.receive), memory(tcp.buffers.receive_max))),
+        ("ipv4/tcp_wmem", sizes(tcp.buffers.send.get(), tcp.buffers.send_max.get())),
         // 2: answers, and does not ask.
-        ("ipv4/tcp_ecn", if tcp.ecn { "1" } else { "2" }.to_owned()),
-        ("ipv4/tcp_sack", on(tcp.recovery == Recovery::Sack)),
-        ("ipv4/tcp_timestamps", on(tcp.timestamps)),
-        ("ipv4/tcp_slow_start_after_idle", on(tcp.restart_after_idle)),
+        ("ipv4/tcp_ecn", if tcp.ecn.enabled { "1" } else { "2" }.to_owned()),
+        ("ipv4/tcp_sack", on(tcp.loss_recovery.recovery == Recovery::Sack)),
+        ("ipv4/tcp_timestamps", on(tcp.timestamps.enabled)),
+        ("ipv4/tcp_slow_start_after_idle", on(tcp.cwnd.restart_after_idle)),
         // No connection learns from an earlier one: runs are alike.
         ("ipv4/tcp_no_metrics_save", on(true)),
     ];

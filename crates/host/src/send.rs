@@ -73,12 +73,12 @@ pub fn config(name: &str, sets: &[String]) -> Result<TcpConfig, String> {
     })?;
     let faults = [
         (
-            !config.handshake,
+            !config.connection.handshake,
             "handshake = false: a real receiver needs a handshake; choose another profile, or --set handshake=true",
         ),
-        (config.packet_bytes < 100, "packet_bytes: must be 100 or more"),
+        (config.connection.packet_bytes < 100, "packet_bytes: must be 100 or more"),
         (
-            config.ecn && config.ecn_echo == EcnEcho::Accurate,
+            config.ecn.enabled && config.ecn.echo == EcnEcho::Accurate,
             "ecn_echo = \"accurate\": is not written to real packets; must be \"latched\" or \"each\"",
         ),
     ];
@@ -106,12 +106,12 @@ pub struct Report {
 }
 
 fn agreed(config: &TcpConfig) -> String {
-    let recovery = match config.recovery {
+    let recovery = match config.loss_recovery.recovery {
         Recovery::Sack => "SACK",
         Recovery::NewReno => "NewReno, no SACK",
         Recovery::Reno => "Reno, no SACK",
     };
-    let timestamps = if config.timestamps { "timestamps" } else { "no timestamps" };
+    let timestamps = if config.timestamps.enabled { "timestamps" } else { "no timestamps" };
     format!("segments of {} bytes, {recovery}, {timestamps}", config.mss())
 }
 
@@ -232,7 +232,7 @@ pub fn run(order: &Order, has_ended: impl Fn() -> bool, mut tell: impl FnMut(&st
         Some(path) => Some(File::create_new(path).map_err(|e| format!("--log {}: {e}", path.display()))?),
         None => None,
     };
-    let way = Way::open(&order.place, *order.to.ip(), order.config.packet_bytes, order.forwards)?;
+    let way = Way::open(&order.place, *order.to.ip(), order.config.connection.packet_bytes, order.forwards)?;
     let random = sys::random().map_err(|e| format!("efr send: no random bits: {e}"))?;
     let port = 32_768 + u16::try_from(random % 28_000).unwrap_or(0);
     let from = SocketAddrV4::new(order.place.own, port);

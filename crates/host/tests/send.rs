@@ -221,7 +221,7 @@ struct Outcome {
 fn simulated(line: Line, sets: &[String]) -> Outcome {
     let sender_config = Arc::new(send::config("linux-6", sets).unwrap());
     let mut receiver_config = (*sender_config).clone();
-    receiver_config.recovery = sender_config.recovery;
+    receiver_config.loss_recovery.recovery = sender_config.loss_recovery.recovery;
     let mut sender = Sender::new(FlowId(0), 0, sender_config.clone(), Streams::of(1, 0));
     let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(receiver_config));
     let rate = DataRate::from_bps(line.bits_per_second);

@@ -20,6 +20,8 @@ mod batches;
 mod bounds;
 mod build;
 mod carry;
+#[cfg(test)]
+mod departures;
 mod external;
 mod join;
 mod partition;
@@ -131,7 +133,7 @@ impl World {
         self.cx.engine.now = time;
         self.network.links.before_departures = true;
         if self.network.is_large() {
-            self.touch();
+            self.prefetch();
         }
         let entry = self.cx.engine.in_flight.pop();
         self.cx.books.reach(|| Moment { time, is_deadline: false, rank: low64(entry.key()) });
@@ -203,16 +205,16 @@ impl World {
     /// Loads state of packets that arrive soon, several at a time so that the loads overlap. State
     /// that is found through the state loaded here is loaded a batch of packets later.
     #[inline]
-    fn touch(&self) {
+    fn prefetch(&self) {
         let Some([next, soon]) = self.cx.engine.in_flight.look_ahead() else { return };
         for entry in next {
             if self.network.hop(entry.next.place()).is_end() {
                 let packet = &self.network.pool[entry.packet];
-                self.hosts.touch(&self.cx.engine, packet);
-                self.network.touch_start(packet.flow.0 as usize, !packet.is_reverse());
+                self.hosts.prefetch(&self.cx.engine, packet);
+                self.network.prefetch_start(packet.flow.0 as usize, !packet.is_reverse());
             }
         }
-        soon.for_each(|entry| self.network.touch(&entry));
+        soon.for_each(|entry| self.network.prefetch(&entry));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Captures of airtcp's own TCP, at the sender: what the analysis says of each retransmission
 //! beside what the sender said.
 
-use airtcp_core::tcp::profile::{Frto, profile_names};
+use airtcp_core::tcp::Frto;
+use airtcp_core::tcp::profile::profile_names;
 use airtcp_core::units::Span;
 
 use crate::common::*;
@@ -61,13 +62,13 @@ const HEAVY: [(u64, u64, u64); 2] = [(15, 100, 4), (30, 30, 6)];
 /// capture. Some of its retransmissions therefore look like another class. The set of repeated
 /// segments agrees always.
 fn uses_rack(name: &str) -> bool {
-    config(name, |_| {}).loss.name() == "rack"
+    config(name, |_| {}).loss_recovery.loss.name() == "rack"
 }
 
 /// F-RTO finds out in the sender that a timeout was spurious. Its undo shows in a capture only
 /// later, or not.
 fn uses_frto(name: &str) -> bool {
-    config(name, |_| {}).frto != Frto::Off
+    config(name, |_| {}).spurious_rto.frto != Frto::Off
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn counts_agree_with_the_simulators_tables() {
         ] {
             // Linux takes reductions back on DSACKs and timestamps, and begins anew: without a
             // trace of its own in a capture.
-            if here != "fast_retransmits" || !config(profile, |_| {}).dsack {
+            if here != "fast_retransmits" || !config(profile, |_| {}).loss_recovery.dsack {
                 assert_eq!(of(here), told(there), "{profile}: {here}");
             }
         }

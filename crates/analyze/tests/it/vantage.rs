@@ -55,8 +55,8 @@ fn duplicate_acks_in_hand_when_the_timer_fires() {
     let mut seen = Vec::new();
     for after in 0..3u64 {
         let told = {
-            let mut path = path(|c| c.limited_transmit = false, &[], false);
-            path.config = config("windows-10", |c| c.initial_window = 10);
+            let mut path = path(|c| c.loss_recovery.limited_transmit = false, &[], false);
+            path.config = config("windows-10", |c| c.cwnd.initial = 10);
             path.data = Box::new(move |n, _| if n == 9 || n == 8 - after { Fate::LoseLast } else { Fate::Pass });
             path.run(10 * 1460, Span::from_secs(10))
         };
@@ -139,7 +139,7 @@ fn tail_loss_probes_show_at_every_place() {
 fn a_needless_timeout_is_spurious_wherever_it_is_seen() {
     // All ACKs of the last flight are lost.
     let mut path = path(|_| {}, &[], false);
-    path.config = config("windows-10", |c| c.initial_window = 10);
+    path.config = config("windows-10", |c| c.cwnd.initial = 10);
     path.acks = Box::new(|n, _| if (1..6).contains(&n) { Fate::LoseFirst } else { Fate::Pass });
     let told = path.run(10 * 1460, Span::from_secs(10));
     assert_eq!(told.stats.timeouts, 1);

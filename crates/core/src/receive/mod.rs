@@ -16,6 +16,7 @@ pub use processor::Processor;
 use self::gro::Gro;
 use crate::packet::Packet;
 use crate::policy::policies;
+use crate::prefetch::prefetch;
 use crate::units::Time;
 
 /// Packets that one poll takes at most (NAPI_POLL_WEIGHT). The next follows at once, but nothing
@@ -155,8 +156,8 @@ impl Interface {
 
     /// Loads the memory that [`Self::pass`] needs, and changes nothing.
     #[inline]
-    pub fn touch(&self) {
-        std::hint::black_box((self.state.ring.len(), self.state.gro.is_empty(), self.state.poll_at));
+    pub fn prefetch(&self) {
+        prefetch((self.state.ring.len(), self.state.gro.is_empty(), self.state.poll_at));
     }
 
     /// Segments and packets on their way up, in the ring or held for others to join, and their

@@ -9,6 +9,7 @@
 //! Before working here read RFC 9293, 5681, 6582, 6675, 6298, 6937 and 8985.
 
 pub mod cc;
+mod config;
 mod delivery;
 pub mod loss;
 mod pacing;
@@ -22,9 +23,11 @@ mod sender;
 mod tests;
 mod ticks;
 
-pub use profile::{
-    EcnEcho, Frto, FrtoResponse, LocalDrops, Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, SegmentsAtOnce,
-    TcpConfig, TcpOptions, TimerPhase, Tsq, Unresolved,
+pub use config::{
+    BufferConfig, ConnectionConfig, CwndConfig, EcnConfig, EcnEcho, Frto, FrtoResponse, HostQueueConfig, LocalDrops,
+    LossRecoveryConfig, Pacing, PacingConfig, PacingRtt, RandomPhase, ReceiverConfig, Recovery, RtoConfig,
+    RtoRecoveryConfig, RttvarRule, SegmentsAtOnce, SpuriousRtoConfig, TcpConfig, TcpOptions, TimerConfig, TimerPhase,
+    TimestampConfig, Tsq, UndoConfig, Unresolved,
 };
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
@@ -132,7 +135,7 @@ impl From<Cause> for Cow<'static, str> {
 /// The timestamp clock (RFC 7323 section 4.1); zero when timestamps are off, never zero when they
 /// are on.
 fn timestamp(now: Time, config: &TcpConfig) -> u32 {
-    if config.timestamps { timestamp_at(now, config.timestamp_tick) } else { 0 }
+    if config.timestamps.enabled { timestamp_at(now, config.timestamps.tick) } else { 0 }
 }
 
 fn timestamp_at(now: Time, tick: Span) -> u32 {

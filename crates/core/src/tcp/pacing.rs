@@ -71,11 +71,11 @@ impl Pacer {
             if rate.as_bps() == 0 { Span::ZERO } else { rate.time_for(u64::from(bytes)) }
         } else {
             let full = u64::from(path.wire_bytes);
-            let srtt = match config.pacing_rtt {
+            let srtt = match config.pacing.rtt {
                 PacingRtt::Exact => rtt.srtt(),
                 PacingRtt::Ticks => rtt.srtt_in_ticks(),
             };
-            match config.pacing {
+            match config.pacing.rule {
                 Pacing::Off => return,
                 Pacing::RttOverCwnd => {
                     // In 2^-16 segments, which spares a division of 128 bits.
@@ -88,7 +88,7 @@ impl Pacer {
                 }
             }
         };
-        let jitter = config.pacing_jitter.get();
+        let jitter = config.pacing.jitter.get();
         let gap = if jitter > 0.0 && !gap.is_zero() {
             let factor = 1.0 + jitter * (2.0 * self.rng.random::<f64>() - 1.0);
             Span::from_secs_f64(gap.as_secs_f64() * factor)
@@ -104,7 +104,7 @@ impl Pacer {
 /// Linux's rate, `percent` of `window` segments per round trip.
 fn linux_rate(w: &Window, path: &Path, config: &TcpConfig) -> (u64, u64) {
     let in_slow_start = w.cwnd < w.ssthresh / 2;
-    let percent = if in_slow_start { config.pacing_slow_start_percent } else { config.pacing_percent };
+    let percent = if in_slow_start { config.pacing.slow_start_percent } else { config.pacing.percent };
     (u64::from(percent.max(1)), u64::from(w.cwnd.max(path.in_flight).max(1)))
 }
 

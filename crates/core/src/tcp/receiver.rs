@@ -30,6 +30,7 @@ use super::ticks::TickClock;
 use super::{Outputs, Recovery, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
+use crate::prefetch::prefetch;
 use crate::units::{DataRate, Seq32, Span, Time};
 
 /// Counters since the connection began.
@@ -119,8 +120,8 @@ pub struct Receiver {
 impl Receiver {
     /// Listens. `incarnation`: as in [`Packet::new`].
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>) -> Receiver {
-        let buffer = config.receive_buffer.get();
-        let window = match config.receive_window_in_steps {
+        let buffer = config.buffers.receive.get();
+        let window = match config.receiver.window_in_steps {
             // The largest window that a SYN can carry, in whole segments
             // (tcp_select_initial_window).
             true => buffer.min(u64::from(u16::MAX) / u64::from(config.mss()) * u64::from(config.mss())),
@@ -129,11 +130,11 @@ impl Receiver {
         Receiver {
             rcv_nxt: 1,
             right_edge: 1 + buffer.min(window),
-            state: if config.handshake { State::Listen } else { State::Established },
+            state: if config.connection.handshake { State::Listen } else { State::Established },
             unacked_segments: 0,
-            quick_acks: config.quick_acks,
+            quick_acks: config.receiver.quick_acks,
             ack_at: Time::NEVER,
-            clock: TickClock::new(config.delayed_ack_tick, Span::ZERO),
+            clock: TickClock::new(config.timers.delayed_ack_tick, Span::ZERO),
             duplicate: None,
             ts_recent: 0,
             last_ack_sent: 1,
@@ -154,7 +155,7 @@ impl Receiver {
             in_poll: false,
             pushed: false,
             window_update_at: Time::NEVER,
-            sizing: RightSizing::new(buffer.min(u64::from(config.initial_window) * u64::from(config.mss()))),
+            sizing: RightSizing::new(buffer.min(u64::from(config.cwnd.initial) * u64::from(config.mss()))),
             control_at: Time::NEVER,
             control_tries: 0,
             fin_sent: false,
@@ -168,7 +169,7 @@ impl Receiver {
     /// When the first tick of the host's timers falls; counts with `delayed_ack_tick`. To be said
     /// before the first packet.
     pub fn set_timer_phase(&mut self, phase: Span) {
-        self.clock = TickClock::new(self.config.delayed_ack_tick, phase);
+        self.clock = TickClock::new(self.config.timers.delayed_ack_tick, phase);
     }
 
     /// The application reads no faster than this; `None`: at once.
@@ -178,12 +179,12 @@ impl Receiver {
         self.read_at = now;
     }
 
-    /// Loads what the next segment needs and changes nothing; see [`super::Sender::touch`].
+    /// Loads what the next segment needs and changes nothing; see [`super::Sender::prefetch`].
     #[inline]
-    pub fn touch(&self) {
+    pub fn prefetch(&self) {
         let hot = (self.rcv_nxt, self.right_edge, self.quick_acks, self.last_arrival, self.buffer, self.read_at);
         let more = (self.stats.segments_received, self.out_of_order.first(), self.syn_ack_at, self.incarnation);
-        std::hint::black_box((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
+        prefetch((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
     }
 
     /// When [`Self::on_deadline`] is to be called; never: not at all.
@@ -230,7 +231,7 @@ impl Receiver {
         more: bool,
         out: &mut Outputs,
     ) {
-        self.in_poll = more && self.config.receive_window_in_steps && self.config.acks_per_rtt == 0;
+        self.in_poll = more && self.config.receiver.window_in_steps && self.config.receiver.acks_per_rtt == 0;
         if p.has(TcpFlags::SYN) {
             return self.on_syn(now, p, out);
         }
@@ -272,7 +273,7 @@ impl Receiver {
         }
         if now >= self.control_at {
             self.control_tries += 1;
-            if self.control_tries > self.config.retries.min(15) {
+            if self.control_tries > self.config.timers.retries.min(15) {
                 self.state = State::Closed;
                 self.control_at = Time::NEVER;
             } else if self.state == State::SynReceived {
@@ -313,13 +314,13 @@ impl Receiver {
     }
 
     fn backed_off_rto(&self) -> Span {
-        self.config.rto_initial.saturating_mul(1 << self.control_tries.min(16)).min(self.config.rto_max)
+        self.config.rto.initial.saturating_mul(1 << self.control_tries.min(16)).min(self.config.rto.max)
     }
 
     fn packet(&self, now: Time) -> Packet {
         let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
         p.set_reverse();
-        if self.config.timestamps {
+        if self.config.timestamps.enabled {
             p.ts_val = timestamp(now, &self.config);
             p.ts_ecr = self.ts_recent;
         }
@@ -349,7 +350,7 @@ impl Receiver {
         let end = start + u64::from(p.len);
         self.stats.segments_received += if p.len > 0 { u64::from(segments) } else { 0 };
         self.note_ecn(now, p, segments, out);
-        if now.since(self.last_arrival) > self.config.rto_min && self.config.quick_acks > 0 {
+        if now.since(self.last_arrival) > self.config.rto.min && self.config.receiver.quick_acks > 0 {
             self.quick_acks = self.quick_acks.max(1);
         }
         self.last_arrival = now;
@@ -366,7 +367,7 @@ impl Receiver {
         if end + u64::from(fin) <= self.rcv_nxt {
             self.stats.bytes_duplicate += u64::from(p.len);
             self.stats.segments_duplicate += if p.len > 0 { u64::from(segments) } else { 0 };
-            self.quick_acks = self.config.quick_acks;
+            self.quick_acks = self.config.receiver.quick_acks;
             // [RFC2883-4-1]
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
@@ -375,7 +376,7 @@ impl Receiver {
             self.stats.bytes_refused += u64::from(p.len);
             return self.send_ack(now, out);
         }
-        if self.config.receive_window_in_steps || self.config.compressed_sacks > 0 {
+        if self.config.receiver.window_in_steps || self.config.receiver.compressed_sacks > 0 {
             self.measure_round_trip(now, p);
         }
         if self.compresses() {
@@ -383,7 +384,7 @@ impl Receiver {
         }
         // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate
         // (tcp_data_queue_ofo).
-        if start <= self.rcv_nxt || self.config.recovery == Recovery::Sack {
+        if start <= self.rcv_nxt || self.config.loss_recovery.recovery == Recovery::Sack {
             self.grow_window(p.len, start <= self.rcv_nxt);
         }
         if start > self.rcv_nxt {
@@ -435,13 +436,15 @@ impl Receiver {
             return self.tell_of_hole(now, keeps_window, out);
         }
         // With a bound on ACKs of its own a receiver is not Linux's.
-        let was_pushed = self.config.pushed_acks && self.config.acks_per_rtt == 0 && self.was_pushed(p, segment_len);
+        let was_pushed = self.config.receiver.pushed_acks
+            && self.config.receiver.acks_per_rtt == 0
+            && self.was_pushed(p, segment_len);
         // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
         // [RFC5681-3.2-2] [RFC5681-4.2-7]
-        let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0 || was_pushed;
+        let at_once = fills_hole || self.config.receiver.delayed_ack.is_zero() || self.quick_acks > 0 || was_pushed;
         // [RFC5681-4.2-3]
-        if at_once || (self.unacked_segments >= self.config.ack_every && (!self.in_poll || keeps_window)) {
-            if self.config.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
+        if at_once || (self.unacked_segments >= self.config.receiver.ack_every && (!self.in_poll || keeps_window)) {
+            if self.config.receiver.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
                 return;
             }
             self.quick_acks = self.quick_acks.saturating_sub(1);
@@ -462,7 +465,7 @@ impl Receiver {
             let room = self.buffer.saturating_sub(taken).saturating_sub(self.window);
             if room > 0 {
                 self.window += room.min(2 * u64::from(len).max(u64::from(self.config.mss())));
-                if self.config.acks_per_rtt == 0 {
+                if self.config.receiver.acks_per_rtt == 0 {
                     self.quick_acks |= 1;
                 }
             }
@@ -499,7 +502,7 @@ impl Receiver {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
         let Some(rtt) = self.rtt_min else { return false };
-        let next = self.last_ack_at + rtt.mul_ratio(1, u64::from(self.config.acks_per_rtt));
+        let next = self.last_ack_at + rtt.mul_ratio(1, u64::from(self.config.receiver.acks_per_rtt));
         if at_once || now >= next {
             return false;
         }
@@ -514,7 +517,9 @@ impl Receiver {
     /// not Linux's.
     #[inline]
     fn compresses(&self) -> bool {
-        self.config.compressed_sacks > 0 && self.config.acks_per_rtt == 0 && self.config.recovery == Recovery::Sack
+        self.config.receiver.compressed_sacks > 0
+            && self.config.receiver.acks_per_rtt == 0
+            && self.config.loss_recovery.recovery == Recovery::Sack
     }
 
     /// A full segment's echo of a timestamp that no other has had (`tcp_rcv_rtt_measure_ts`).
@@ -552,9 +557,9 @@ impl Receiver {
             false => self.compression.put_off(
                 now,
                 self.rcv_nxt,
-                self.config.compressed_sacks,
-                self.config.compressed_sack_delay,
-                self.config.compressed_sack_slack,
+                self.config.receiver.compressed_sacks,
+                self.config.receiver.compressed_sack_delay,
+                self.config.receiver.compressed_sack_slack,
             ),
         };
         match until {
@@ -570,7 +575,11 @@ impl Receiver {
 
     // [RFC5681-4.2-2] [RFC5681-4.2-4]
     fn delayed_ack(&self) -> Span {
-        if self.config.delayed_ack_tick.is_zero() { self.config.delayed_ack } else { self.config.delayed_ack_tick }
+        if self.config.timers.delayed_ack_tick.is_zero() {
+            self.config.receiver.delayed_ack
+        } else {
+            self.config.timers.delayed_ack_tick
+        }
     }
 
     fn note_ecn(&mut self, now: Time, p: &Packet, segments: u16, out: &mut Outputs) {
@@ -618,7 +627,7 @@ impl Receiver {
         let unread = self.data_end() - self.read;
         // Data above a hole leaves less room (Linux, `tcp_space`); elsewhere its place has been
         // granted.
-        let held = if self.config.receive_window_in_steps { self.out_of_order.bytes() } else { 0 };
+        let held = if self.config.receiver.window_in_steps { self.out_of_order.bytes() } else { 0 };
         let room = self.buffer.saturating_sub(unread + held);
         let edge = self.rcv_nxt + room.min(self.window);
         let step = u64::from(self.config.mss()).min(self.buffer / 2);
@@ -637,12 +646,12 @@ impl Receiver {
 
     /// A segment that ends at `filled` came in order, and with it all up to `rcv_nxt`.
     fn right_size(&mut self, now: Time, p: &Packet, filled: u64) {
-        let most = self.config.receive_buffer_max.get();
+        let most = self.config.buffers.receive_max.get();
         if self.buffer >= most {
             return;
         }
-        if self.config.receive_window_in_steps {
-            let rtt = match self.config.timestamps {
+        if self.config.receiver.window_in_steps {
+            let rtt = match self.config.timestamps.enabled {
                 true => self.compression.echoed().unwrap_or(Span::ZERO),
                 false => self.sizing.measure_window(now, self.rcv_nxt, self.right_edge),
             };
@@ -656,7 +665,7 @@ impl Receiver {
             }
             return;
         }
-        let echoed = if self.config.timestamps { self.echoed_rtt(now, p) } else { None };
+        let echoed = if self.config.timestamps.enabled { self.echoed_rtt(now, p) } else { None };
         let wanted = self.sizing.on_data(now, echoed, self.rcv_nxt, self.right_edge, self.config.mss());
         if let Some(wanted) = wanted {
             self.buffer = self.buffer.max(wanted.min(most));
@@ -666,8 +675,8 @@ impl Receiver {
     /// Data came above a hole: the buffer is to have room for all that may lie between, too
     /// (`tcp_rcvbuf_grow` in `tcp_data_queue_ofo`, since 6.17).
     fn make_room_above(&mut self) {
-        let most = self.config.receive_buffer_max.get();
-        if self.config.receive_window_in_steps && self.buffer < most {
+        let most = self.config.buffers.receive_max.get();
+        if self.config.receiver.window_in_steps && self.buffer < most {
             if let Some(end) = self.out_of_order.end() {
                 self.buffer = self.buffer.max(self.sizing.with_data_above(end - self.rcv_nxt).min(most));
             }
@@ -677,7 +686,7 @@ impl Receiver {
     /// The round trip that the echo in a packet shows, if it has one; at least a tick.
     fn echoed_rtt(&self, now: Time, p: &Packet) -> Option<Span> {
         let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
-        (p.ts_ecr != 0).then(|| self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1))))
+        (p.ts_ecr != 0).then(|| self.config.timestamps.tick.saturating_mul(u64::from(ticks.max(1))))
     }
 
     fn send_ack(&mut self, now: Time, out: &mut Outputs) {
@@ -696,10 +705,12 @@ impl Receiver {
         p.ack = Seq32::from_offset(self.rcv_nxt);
         p.window = saturate32(self.select_window(now));
         // [RFC2883-4-2]
-        let duplicate = self.duplicate.take().filter(|_| self.config.dsack);
-        if self.config.recovery == Recovery::Sack && (duplicate.is_some() || !self.out_of_order.is_empty()) {
-            let most =
-                if self.config.timestamps { MAX_SACK_WITH_TS } else { MAX_SACK } - self.echo.sack_blocks_in_its_place();
+        let duplicate = self.duplicate.take().filter(|_| self.config.loss_recovery.dsack);
+        if self.config.loss_recovery.recovery == Recovery::Sack
+            && (duplicate.is_some() || !self.out_of_order.is_empty())
+        {
+            let most = if self.config.timestamps.enabled { MAX_SACK_WITH_TS } else { MAX_SACK }
+                - self.echo.sack_blocks_in_its_place();
             let mut n = 0;
             if let Some((start, end)) = duplicate {
                 p.push_sack(SackBlock { start: Seq32::from_offset(start), end: Seq32::from_offset(end) });

@@ -35,7 +35,7 @@ pub(super) struct RttEstimator {
 impl RttEstimator {
     pub(super) fn new(config: &TcpConfig) -> RttEstimator {
         // [RFC6298-2.1-1]
-        let rto = bounded(config.rto_initial, config);
+        let rto = bounded(config.rto.initial, config);
         RttEstimator {
             srtt_exact_ns: 0,
             srtt8_ns: 0,
@@ -55,7 +55,7 @@ impl RttEstimator {
     /// a round trip.
     pub(super) fn on_sample(&mut self, rtt: Span, counted: Span, new_round: bool, config: &TcpConfig) {
         self.on_exact(rtt);
-        let tick = config.rtt_tick.as_ns();
+        let tick = config.rto.rtt_tick.as_ns();
         let sample = counted.as_ns().max(tick).max(1);
         let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick);
         // [RFC6298-2.2-1]
@@ -63,13 +63,13 @@ impl RttEstimator {
             self.srtt8_ns = sample * 8;
             self.rttvar4_ns = sample * 2;
             self.mdev4_ns = sample * 2;
-            self.mdev4_max_ns = self.rttvar4_ns.max(config.rto_var_min.as_ns());
+            self.mdev4_max_ns = self.rttvar4_ns.max(config.rto.var_min.as_ns());
             self.restarts = false;
         } else {
             // [RFC6298-2.3-2]
             let error = signed64(sample) - signed64(whole_ticks(self.srtt8_ns / 8));
             self.srtt8_ns = self.srtt8_ns.wrapping_add_signed(error);
-            match config.rttvar_rule {
+            match config.rto.rttvar_rule {
                 // [RFC6298-2.3-1] [RFC6298-2.3-3]
                 RttvarRule::Rfc6298 => {
                     let fade = whole_ticks(self.rttvar4_ns / 4);
@@ -79,7 +79,7 @@ impl RttEstimator {
             }
         }
         // [RFC6298-2.3-4] [RFC6298-4-1]
-        let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
+        let variation = self.rttvar4_ns.max(config.rto.var_min.as_ns());
         let srtt = whole_ticks(self.srtt8_ns / 8);
         self.rto = bounded(Span::from_ns(srtt.saturating_add(variation)), config);
     }
@@ -94,7 +94,7 @@ impl RttEstimator {
         self.rttvar4_ns = self.rttvar4_ns.max(self.mdev4_max_ns);
         if new_round {
             self.rttvar4_ns -= (self.rttvar4_ns - self.mdev4_max_ns) / 4;
-            self.mdev4_max_ns = config.rto_var_min.as_ns();
+            self.mdev4_max_ns = config.rto.var_min.as_ns();
         }
     }
 
@@ -126,10 +126,10 @@ impl RttEstimator {
             rttvar = (rttvar + error.abs() - (rttvar >> 2)).max(1);
         }
         (self.srtt32_ticks, self.rttvar16_ticks) = (low32(unsigned64(srtt)), low32(unsigned64(rttvar)));
-        let margin = i64::from(config.rto_ticks_above_rtt);
+        let margin = i64::from(config.timers.rto_ticks_above_rtt);
         let least = if margin > 0 { counter + margin } else { 0 };
         let ticks = (((srtt >> 3) + rttvar) >> 2).max(least);
-        self.rto = bounded(config.timer_tick.saturating_mul(unsigned64(ticks)), config);
+        self.rto = bounded(config.timers.tick.saturating_mul(unsigned64(ticks)), config);
     }
 
     /// The SYN was repeated and nothing says how long the round trip is: until a sample, no less
@@ -141,7 +141,7 @@ impl RttEstimator {
 
     /// The timeout now in force: clock granularity, bounds and backoff applied.
     pub(super) fn rto(&self, config: &TcpConfig) -> Span {
-        self.rto.saturating_mul(1 << self.backoff.min(32)).min(config.rto_max)
+        self.rto.saturating_mul(1 << self.backoff.min(32)).min(config.rto.max)
     }
 
     /// A timeout fired (RFC 6298 rule 5.5).
@@ -149,7 +149,7 @@ impl RttEstimator {
     pub(super) fn back_off(&mut self, config: &TcpConfig) {
         self.backoff += 1;
         // [RFC6298-5-2]
-        if config.rtt_restart_backoffs > 0 && self.backoff >= config.rtt_restart_backoffs {
+        if config.rto.rtt_restart_backoffs > 0 && self.backoff >= config.rto.rtt_restart_backoffs {
             self.restarts = true;
         }
     }
@@ -175,7 +175,7 @@ impl RttEstimator {
 const AFTER_LOST_SYN: Span = Span::from_secs(3);
 // [RFC6298-2.4-1] [RFC6298-2.5-1]
 fn bounded(rto: Span, config: &TcpConfig) -> Span {
-    rto.round_up_to(config.rto_granularity).max(config.rto_min).min(config.rto_max)
+    rto.round_up_to(config.rto.granularity).max(config.rto.min).min(config.rto.max)
 }
 
 #[cfg(test)]
@@ -194,10 +194,10 @@ mod tests {
     #[test]
     fn the_timeout_follows_the_rfc() {
         let mut c = config("linux-6");
-        c.rto_granularity = Span::from_ms(1);
-        c.rto_min = Span::ZERO;
-        c.rto_var_min = Span::ZERO;
-        c.rttvar_rule = RttvarRule::Rfc6298;
+        c.rto.granularity = Span::from_ms(1);
+        c.rto.min = Span::ZERO;
+        c.rto.var_min = Span::ZERO;
+        c.rto.rttvar_rule = RttvarRule::Rfc6298;
         let mut rtt = RttEstimator::new(&c);
         assert_eq!(rtt.rto(&c), Span::from_secs(1));
         rtt.on_sample(Span::from_ms(100), Span::from_ms(100), false, &c);
@@ -211,7 +211,7 @@ mod tests {
         for _ in 0..100 {
             rtt.back_off(&c);
         }
-        assert_eq!(rtt.rto(&c), c.rto_max);
+        assert_eq!(rtt.rto(&c), c.rto.max);
     }
 
     /// RFC 6298 section 4: on a steady path the variation fades to nothing, and a tick of 7 ms
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn a_tick_is_the_least_variation() {
         let mut c = config("linux-6");
-        c.rto_granularity = Span::from_ms(1);
-        (c.rto_min, c.rto_var_min) = (Span::ZERO, Span::from_ms(7));
-        c.rttvar_rule = RttvarRule::Rfc6298;
+        c.rto.granularity = Span::from_ms(1);
+        (c.rto.min, c.rto.var_min) = (Span::ZERO, Span::from_ms(7));
+        c.rto.rttvar_rule = RttvarRule::Rfc6298;
         let mut rtt = RttEstimator::new(&c);
         for _ in 0..100 {
             rtt.on_sample(Span::from_ms(80), Span::from_ms(80), true, &c);
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn the_integer_filter_stays_above_after_a_fall() {
         let mut c = config("ns2-reno");
-        c.rtt_tick = Span::from_ms(100);
+        c.rto.rtt_tick = Span::from_ms(100);
         let mut rtt = RttEstimator::new(&c);
         rtt.on_sample(Span::from_ms(300), Span::from_ms(300), false, &c);
         for _ in 0..100 {
@@ -312,10 +312,10 @@ mod tests {
     fn after_many_backoffs_the_estimates_start_anew() {
         for (backoffs, rto_ms) in [(3, 295), (4, 420), (5, 420)] {
             let mut c = config("linux-6");
-            c.rto_granularity = Span::from_ms(1);
-            (c.rto_min, c.rto_var_min) = (Span::ZERO, Span::ZERO);
-            c.rttvar_rule = RttvarRule::Rfc6298;
-            c.rtt_restart_backoffs = 4;
+            c.rto.granularity = Span::from_ms(1);
+            (c.rto.min, c.rto.var_min) = (Span::ZERO, Span::ZERO);
+            c.rto.rttvar_rule = RttvarRule::Rfc6298;
+            c.rto.rtt_restart_backoffs = 4;
             let mut rtt = RttEstimator::new(&c);
             rtt.on_sample(Span::from_ms(100), Span::from_ms(100), false, &c);
             (0..backoffs).for_each(|_| rtt.back_off(&c));

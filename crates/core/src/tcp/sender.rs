@@ -47,6 +47,7 @@ use super::ticks::TickClock;
 use super::{Cause, EcnEcho, Notice, Outputs, Pacing, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{AccurateEcn, FlowId, Kind, Packet, TcpFlags};
+use crate::prefetch::prefetch;
 use crate::rng::{Purpose, Streams};
 use crate::units::{Seq32, Span, Time};
 
@@ -199,22 +200,22 @@ impl Sender {
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>, streams: Streams) -> Sender {
         let mss = config.mss();
         // [RFC5681-3.1-2]
-        let cwnd = config.initial_window.clamp(1, config.max_cwnd.max(1));
+        let cwnd = config.cwnd.initial.clamp(1, config.cwnd.max.max(1));
         // [RFC5681-3.1-6]
-        let window = Window { cwnd, cwnd_cnt: 0, ssthresh: config.initial_ssthresh };
+        let window = Window { cwnd, cwnd_cnt: 0, ssthresh: config.cwnd.initial_ssthresh };
         let path = Path {
             now: Time::ZERO,
             srtt: Span::ZERO,
             min_rtt: Span::MAX,
             in_flight: 0,
             prior_cwnd: cwnd,
-            cwnd_clamp: config.max_cwnd.max(1),
+            cwnd_clamp: config.cwnd.max.max(1),
             mss,
-            wire_bytes: u32::from(config.packet_bytes),
+            wire_bytes: u32::from(config.connection.packet_bytes),
             state: CaState::Open,
             next_send_at: Time::ZERO,
         };
-        let paced = config.pacing != Pacing::Off;
+        let paced = config.pacing.rule != Pacing::Off;
         let stream = streams.stream(Purpose::CongestionControl);
         let mut cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, stream });
         let wants_rate = cc.wants_rate();
@@ -225,7 +226,7 @@ impl Sender {
             snd_nxt: 1,
             write_end: 1,
             send_window: u64::from(mss),
-            send_buffer: config.send_buffer.get(),
+            send_buffer: config.buffers.send.get(),
             small_queue: SmallQueue::default(),
             skb: Skb::default(),
             board: Scoreboard::new(wants_rate),
@@ -244,8 +245,8 @@ impl Sender {
             frto: FrtoState::Idle,
             frto_arrived: 0,
             tail_loss_probe: None,
-            clock: TickClock::new(config.timer_tick, Span::ZERO),
-            rtt_clock: TickClock::new(config.rtt_tick, Span::ZERO),
+            clock: TickClock::new(config.timers.tick, Span::ZERO),
+            rtt_clock: TickClock::new(config.rto.rtt_tick, Span::ZERO),
             lost_again: 0,
             timeouts_in_row: 0,
             waits_for_ack: false,
@@ -269,7 +270,7 @@ impl Sender {
             wants_rate,
             expects: expected::are_looked_for(&config, &cc),
             cc,
-            loss: config.loss.build(&LossContext { mss }),
+            loss: config.loss_recovery.loss.build(&LossContext { mss }),
             config,
             stats: SenderStats::default(),
         }
@@ -278,8 +279,8 @@ impl Sender {
     /// When the first tick of the host's clocks falls; counts with `timer_tick` and `rtt_tick`. To
     /// be said before [`Sender::open`].
     pub fn set_timer_phase(&mut self, phase: Span) {
-        self.clock = TickClock::new(self.config.timer_tick, phase);
-        self.rtt_clock = TickClock::new(self.config.rtt_tick, phase);
+        self.clock = TickClock::new(self.config.timers.tick, phase);
+        self.rtt_clock = TickClock::new(self.config.rto.rtt_tick, phase);
     }
 
     /// Connects; data written before or after flows as soon as the handshake allows.
@@ -289,14 +290,14 @@ impl Sender {
         }
         self.counted_until = now;
         self.path.now = now;
-        if self.config.handshake {
+        if self.config.connection.handshake {
             self.state = State::SynSent;
             self.send_syn(now, out);
         } else {
             self.state = State::Established;
-            self.send_window = self.config.receive_buffer.get();
-            self.ecn_ok = self.config.ecn;
-            self.marks = (self.ecn_ok && self.config.ecn_echo == EcnEcho::Accurate).then(Marks::default);
+            self.send_window = self.config.buffers.receive.get();
+            self.ecn_ok = self.config.ecn.enabled;
+            self.marks = (self.ecn_ok && self.config.ecn.echo == EcnEcho::Accurate).then(Marks::default);
             self.transmit(now, out);
         }
     }
@@ -333,7 +334,7 @@ impl Sender {
     /// `max_cwnd` allows.
     pub fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
         self.count_until(now);
-        let most = self.config.max_cwnd;
+        let most = self.config.cwnd.max;
         self.path.cwnd_clamp = cap.map_or(most, |cap| cap.min(most)).max(1);
         self.window.cwnd = self.window.cwnd.min(self.path.cwnd_clamp);
     }
@@ -341,13 +342,13 @@ impl Sender {
     /// Loads what the next ACK needs and changes nothing: for a driver of many that knows whose
     /// turn comes soon.
     #[inline]
-    pub fn touch(&self) {
+    pub fn prefetch(&self) {
         let hot = (self.window.cwnd, self.snd_una, self.rtt.srtt(), self.acks.duplicates, self.skb.size);
         let more = (self.state, self.ts_recent, self.counted_until, self.stats.rtt_count, self.stats.open_ns);
         // One of each of what lies further apart.
         let rest = (self.stats.cwnd_segment_ns, self.path.mss, self.reduction, self.owns_window, self.undo.is_some());
-        std::hint::black_box((hot, more, rest, self.deadline(), self.delivery.total(), self.config.mss()));
-        std::hint::black_box(self.board.front().map(|segment| segment.number));
+        prefetch((hot, more, rest, self.deadline(), self.delivery.total(), self.config.mss()));
+        prefetch(self.board.front().map(|segment| segment.number));
     }
 
     /// When [`Self::on_deadline`] is to be called; never: not at all.
@@ -495,14 +496,14 @@ impl Sender {
     fn send_syn(&mut self, now: Time, out: &mut Outputs) {
         let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
         p.flags = TcpFlags::SYN;
-        if self.config.ecn && self.syn_sent == 0 {
+        if self.config.ecn.enabled && self.syn_sent == 0 {
             // All three flags ask for Accurate ECN, two for that of RFC 3168 (RFC 9768 section
             // 3.1.1).
-            let ace = if self.config.ecn_echo == EcnEcho::Accurate { 7 } else { 3 };
+            let ace = if self.config.ecn.echo == EcnEcho::Accurate { 7 } else { 3 };
             p.set_accurate_ecn(AccurateEcn { ace, ce_bytes: None });
         }
         p.size = self.config.syn_bytes();
-        p.window = u32::from(saturate16(self.config.receive_buffer.get()));
+        p.window = u32::from(saturate16(self.config.buffers.receive.get()));
         p.ts_val = timestamp(now, &self.config);
         out.packets.push(p);
         self.syn_sent += 1;
@@ -516,7 +517,7 @@ impl Sender {
     }
 
     fn on_syn_timeout(&mut self, now: Time, out: &mut Outputs) {
-        if self.syn_sent > self.config.retries {
+        if self.syn_sent > self.config.timers.retries {
             return self.give_up(out);
         }
         self.rtt.back_off(&self.config);
@@ -535,24 +536,24 @@ impl Sender {
         if self.syn_sent == 1 {
             self.on_rtt(self.last_sent_at, now, true);
         } else {
-            if !(self.config.rtt_per_segment && self.sample_echo(now, p)) {
+            if !(self.config.rto.rtt_per_segment && self.sample_echo(now, p)) {
                 self.rtt.fall_back(&self.config);
             }
             // RFC 5681 section 3.1: one segment after a lost SYN.
             // [RFC5681-3.1-4]
             self.window.cwnd = 1;
-            self.window.ssthresh = self.window.ssthresh.min(self.config.ssthresh_after_lost_syn.max(2));
+            self.window.ssthresh = self.window.ssthresh.min(self.config.cwnd.ssthresh_after_lost_syn.max(2));
         }
         out.notices.push(Notice::Established);
         self.cc.on_established(&mut self.window, &self.path);
         // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux
         // 6.12, net/ipv4/tcp_input.c, `tcp_rcv_synsent_state_process`: with no `sk_write_pending`
         // tcp_send_ack).
-        if self.config.handshake_ack {
+        if self.config.connection.handshake_ack {
             self.send_pure_ack(now, out);
         }
         self.transmit(now, out);
-        if self.board.is_empty() && !self.config.handshake_ack {
+        if self.board.is_empty() && !self.config.connection.handshake_ack {
             self.send_pure_ack(now, out);
         }
         self.finish_if_done(out);
@@ -573,8 +574,8 @@ impl Sender {
             p.set_accurate_ecn(Marks::OF_NONE);
         }
         p.ack = Seq32::from_offset(1 + u64::from(self.peer_fin));
-        p.window = saturate32(self.config.receive_buffer.get());
-        if self.config.timestamps {
+        p.window = saturate32(self.config.buffers.receive.get());
+        if self.config.timestamps.enabled {
             p.ts_val = timestamp(now, &self.config);
             p.ts_ecr = self.ts_recent;
         }
@@ -592,7 +593,7 @@ impl Sender {
             self.all_acked_told = true;
             out.notices.push(Notice::AllAcked);
         }
-        let over = if self.config.handshake {
+        let over = if self.config.connection.handshake {
             self.peer_fin && self.snd_una > self.write_end
         } else {
             self.closing && self.snd_una >= self.write_end

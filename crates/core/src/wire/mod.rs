@@ -125,13 +125,14 @@ impl Announced {
     /// is the smallest with which the largest receive buffer fits the field, and
     /// [`MAX_WINDOW_SCALE`] beyond that.
     pub fn of(own: &TcpConfig, peer: &TcpConfig) -> Announced {
-        let buffer = own.receive_buffer_max.max(own.receive_buffer).get();
+        let buffer = own.buffers.receive_max.max(own.buffers.receive).get();
         let fits = |scale: &u8| buffer <= u64::from(u16::MAX) << scale;
         Announced {
-            mss: own.packet_bytes.saturating_sub(IP_HEADER + TCP_HEADER),
+            mss: own.connection.packet_bytes.saturating_sub(IP_HEADER + TCP_HEADER),
             window_scale: (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE),
-            sack_permitted: own.recovery == Recovery::Sack && peer.recovery == Recovery::Sack,
-            timestamps: own.timestamps && peer.timestamps,
+            sack_permitted: own.loss_recovery.recovery == Recovery::Sack
+                && peer.loss_recovery.recovery == Recovery::Sack,
+            timestamps: own.timestamps.enabled && peer.timestamps.enabled,
         }
     }
 }

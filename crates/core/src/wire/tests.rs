@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::packet::{FlowId, SackBlock};
+use crate::tcp::BufferConfig;
 use crate::tcp::profile::profile;
 use crate::units::{Bytes, Seq32};
 
@@ -187,7 +188,8 @@ fn announcements_follow_the_configuration() {
     let linux = profile("linux-6").unwrap().resolve().unwrap();
     let ns2 = profile("ns2-reno").unwrap().resolve().unwrap();
     let scale = |max: u64| {
-        let config = TcpConfig { receive_buffer: Bytes::new(0), receive_buffer_max: Bytes::new(max), ..linux.clone() };
+        let buffers = BufferConfig { receive: Bytes::new(0), receive_max: Bytes::new(max), ..linux.buffers.clone() };
+        let config = TcpConfig { buffers, ..linux.clone() };
         Announced::of(&config, &linux).window_scale
     };
     assert_eq!(

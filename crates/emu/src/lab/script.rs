@@ -239,7 +239,7 @@ fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
     let wait = 500 + 50 * place;
     // netem takes packets from their sockets at once (skb_orphan_partial), so that small queues see
     // nothing.
-    if cell.radios[place].tcp.as_ref().is_some_and(|tcp| tcp.tsq == Tsq::Off) {
+    if cell.radios[place].tcp.as_ref().is_some_and(|tcp| tcp.host_queue.tsq == Tsq::Off) {
         let _ = writeln!(text, "must tc qdisc add dev wlan0 root netem delay 1us limit 100000");
     }
     let own = cell.radios[place].ap;

@@ -229,7 +229,7 @@ impl<S: Source> Conversation<S> {
             return;
         }
         let ahead = number.wrapping_sub(peer.expected);
-        let window = self.config.receive_buffer.get().min(u64::from(OLD));
+        let window = self.config.buffers.receive.get().min(u64::from(OLD));
         if u64::from(ahead) > window && ahead < OLD.wrapping_neg() {
             return; // neither old nor within the window
         }
@@ -248,7 +248,7 @@ impl<S: Source> Conversation<S> {
             peer.has_closed = true;
             peer.expected = peer.expected.wrapping_add(1);
         }
-        if self.config.timestamps && read.ts_val != 0 && ahead == 0 {
+        if self.config.timestamps.enabled && read.ts_val != 0 && ahead == 0 {
             peer.timestamp = read.ts_val;
         }
         let closes = read.has(TcpFlags::FIN) && peer.has_closed;
@@ -271,14 +271,14 @@ impl<S: Source> Conversation<S> {
         (p.size, p.len, p.ecn, p.window) = (read.size, read.len, read.ecn, read.window);
         p.seq = Seq32(read.seq.0.wrapping_sub(peer.initial));
         p.ack = Seq32(read.ack.0.wrapping_sub(self.initial));
-        if self.config.timestamps {
+        if self.config.timestamps.enabled {
             (p.ts_val, p.ts_ecr) = read.timestamps();
         }
         let (una, nxt) = self.sender.outstanding();
         if p.has(TcpFlags::ACK) && p.ack.to_offset(una) > nxt {
             return; // what was never sent
         }
-        if self.config.recovery == Recovery::Sack {
+        if self.config.loss_recovery.recovery == Recovery::Sack {
             for block in read.sack() {
                 let [start, end] = [block.start, block.end].map(|n| Seq32(n.0.wrapping_sub(self.initial)));
                 // A peer may say what it likes; only what was sent can have come.
@@ -306,15 +306,16 @@ impl<S: Source> Conversation<S> {
             }
         }
         let mut config = (*self.config).clone();
-        config.packet_bytes = config.packet_bytes.min(mss.max(DEFAULT_MSS / 8).saturating_add(40));
-        config.timestamps &= timestamps;
-        if config.recovery == Recovery::Sack && !sack {
-            config.recovery = Recovery::NewReno;
+        config.connection.packet_bytes =
+            config.connection.packet_bytes.min(mss.max(DEFAULT_MSS / 8).saturating_add(40));
+        config.timestamps.enabled &= timestamps;
+        if config.loss_recovery.recovery == Recovery::Sack && !sack {
+            config.loss_recovery.recovery = Recovery::NewReno;
         }
         if !scales {
             self.announced.window_scale = 0;
         }
-        self.announced.timestamps = config.timestamps;
+        self.announced.timestamps = config.timestamps.enabled;
         if config == *self.config {
             return;
         }
@@ -336,9 +337,9 @@ impl<S: Source> Conversation<S> {
         p.flags = TcpFlags::ACK;
         p.seq = Seq32::from_offset(self.sender.outstanding().1);
         p.size = self.config.header_bytes();
-        p.window = saturate32(self.config.receive_buffer.get());
-        if self.config.timestamps {
-            p.ts_val = low32(now.as_ns() / self.config.timestamp_tick.as_ns().max(1) + 1).max(1);
+        p.window = saturate32(self.config.buffers.receive.get());
+        if self.config.timestamps.enabled {
+            p.ts_val = low32(now.as_ns() / self.config.timestamps.tick.as_ns().max(1) + 1).max(1);
             p.ts_ecr = self.peer.as_ref().map_or(0, |peer| peer.timestamp);
         }
         p

@@ -54,32 +54,60 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// All of it in three registers.
-    #[inline(always)]
-    fn words(&self) -> [u64; 3] {
-        let InFlight { time, packet, next, size, depth, flight_ns } = *self;
-        [
-            time.as_ns(),
-            u64::from(packet.0) << 32 | u64::from(next.rank()),
-            u64::from(flight_ns) << 32 | u64::from(depth) << 16 | u64::from(size),
-        ]
-    }
-
-    fn of_words([time, what, rest]: [u64; 3]) -> InFlight {
-        InFlight {
-            time: Time::from_ns(time),
-            packet: PacketId(low32(what >> 32)),
-            next: Next::of_rank(low32(what)),
-            size: low16(rest),
-            depth: low16(rest >> 16),
-            flight_ns: low32(rest >> 32),
-        }
-    }
-
     /// Key that packets are ordered by.
     #[inline]
     pub(crate) fn key(&self) -> u128 {
         u128::from(self.time.as_ns()) << 64 | u128::from(self.flight_ns) << 32 | u128::from(self.next.rank())
+    }
+}
+
+/// A packet in flight as three registers hold it. Calls off the frequent way take it in this form:
+/// for a reference to an [`InFlight`], the frequent way would put that together in memory.
+#[derive(Clone, Copy)]
+struct Packed {
+    time_ns: u64,
+    packet_and_next: u64,
+    flight_depth_and_size: u64,
+}
+
+impl Packed {
+    #[inline(always)]
+    fn of(entry: &InFlight) -> Packed {
+        let InFlight { time, packet, next, size, depth, flight_ns } = *entry;
+        Packed {
+            time_ns: time.as_ns(),
+            packet_and_next: u64::from(packet.0) << 32 | u64::from(next.rank()),
+            flight_depth_and_size: u64::from(flight_ns) << 32 | u64::from(depth) << 16 | u64::from(size),
+        }
+    }
+    fn time(self) -> Time {
+        Time::from_ns(self.time_ns)
+    }
+    fn packet(self) -> PacketId {
+        PacketId(low32(self.packet_and_next >> 32))
+    }
+    fn next(self) -> Next {
+        Next::of_rank(low32(self.packet_and_next))
+    }
+    fn flight_ns(self) -> u32 {
+        low32(self.flight_depth_and_size >> 32)
+    }
+    fn depth(self) -> u16 {
+        low16(self.flight_depth_and_size >> 16)
+    }
+    fn size(self) -> u16 {
+        low16(self.flight_depth_and_size)
+    }
+    #[inline(always)]
+    fn unpack(self) -> InFlight {
+        InFlight {
+            time: self.time(),
+            packet: self.packet(),
+            next: self.next(),
+            size: self.size(),
+            depth: self.depth(),
+            flight_ns: self.flight_ns(),
+        }
     }
 }
 
@@ -194,8 +222,7 @@ impl PacketsInFlight {
                 fifo.index()
             }
             _ => {
-                let [time, what, rest] = entry.words();
-                self.calendar.insert_words(time, what, rest, self.now);
+                self.calendar.insert_packed(Packed::of(&entry), self.now);
                 self.fifos.len()
             }
         };
@@ -239,8 +266,7 @@ impl PacketsInFlight {
         if best != entry.time {
             return entry;
         }
-        let [time, what, rest] = entry.words();
-        InFlight::of_words(self.settle_tie(time, what, rest, from))
+        self.settle_tie(Packed::of(&entry), from).unpack()
     }
 
     #[inline(always)]
@@ -256,19 +282,19 @@ impl PacketsInFlight {
     }
 
     /// Other packets arrive together with the one just taken out: gives the first of them all, and
-    /// puts that one back if it is another. By words, as [`Calendar::insert_words`].
+    /// puts that one back if it is another.
     #[cold]
     #[inline(never)]
-    fn settle_tie(&mut self, time: u64, what: u64, rest: u64, from: usize) -> [u64; 3] {
-        let taken = InFlight::of_words([time, what, rest]);
+    fn settle_tie(&mut self, packed: Packed, from: usize) -> Packed {
+        let taken = packed.unpack();
         let head = |i: usize| match self.fifos.get(i) {
             Some(fifo) => fifo.queue.front(),
             None => self.calendar.head(),
         };
         let tied = (0..=self.fifos.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
-        let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken.words() };
+        let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return packed };
         if taken.key() < first {
-            return taken.words();
+            return packed;
         }
         let entry = self.take(i);
         if let Some(fifo) = self.fifos.get_mut(from) {
@@ -279,7 +305,7 @@ impl PacketsInFlight {
         }
         self.heads[from / GROUP % 2][from % GROUP] = taken.time;
         self.head = from;
-        entry.words()
+        Packed::of(&entry)
     }
 
     /// All packets in flight, in no particular order.
@@ -382,11 +408,9 @@ impl Calendar {
         self.current.get(self.cursor).or_else(|| self.far.peek().map(|Reverse(e)| e))
     }
 
-    /// An entry by its words: a reference to it, for this rare case, would have the frequent one
-    /// put it together in memory.
     #[inline(never)]
-    fn insert_words(&mut self, time: u64, what: u64, rest: u64, now: Time) {
-        self.insert(InFlight::of_words([time, what, rest]), now);
+    fn insert_packed(&mut self, packed: Packed, now: Time) {
+        self.insert(packed.unpack(), now);
     }
 
     /// `now`: when the last arrival was, here or in a FIFO.
@@ -596,13 +620,25 @@ impl Calendar {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{DelayFifo, InFlight, Next, PacketId, PacketsInFlight, Time};
+    use super::{DelayFifo, InFlight, Next, Packed, PacketId, PacketsInFlight, Time};
     use crate::path::Place;
     use proptest::prelude::*;
 
     #[test]
     fn an_entry_is_24_bytes() {
         assert_eq!(size_of::<InFlight>(), 24);
+    }
+
+    proptest! {
+        #[test]
+        fn packing_loses_nothing(
+            (time, packet, rank) in any::<(u64, u32, u32)>(),
+            (size, depth, flight_ns) in any::<(u16, u16, u32)>(),
+        ) {
+            let (time, packet, next) = (Time::from_ns(time), PacketId(packet), Next::of_rank(rank));
+            let entry = InFlight { time, packet, next, size, depth, flight_ns };
+            prop_assert_eq!(Packed::of(&entry).unpack(), entry);
+        }
     }
 
     fn in_flight(time: u64, n: u32) -> InFlight {

@@ -3,6 +3,7 @@
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::prefetch::prefetch;
 use airtcp_core::receive::{Interface, Merged, Rings};
 use airtcp_core::units::Time;
 
@@ -155,10 +156,10 @@ pub(super) enum Offered {
 impl Hosts {
     /// Loads what an interface needs for a packet.
     #[inline]
-    pub(super) fn touch_interface(&self, engine: &Engine, flow: u32, at_source: bool) {
+    pub(super) fn prefetch_interface(&self, engine: &Engine, flow: u32, at_source: bool) {
         if let Some(id) = self.interfaces.of(flow, at_source) {
-            self.interfaces.all[id.index()].touch();
-            std::hint::black_box(engine.timeline.get_brief(engine.components.interface(id)));
+            self.interfaces.all[id.index()].prefetch();
+            prefetch(engine.timeline.get_brief(engine.components.interface(id)));
         }
     }
 }

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::prefetch::prefetch;
 use airtcp_core::tcp::{LocalDrops, Outputs, Tsq};
 use airtcp_core::units::Time;
 
@@ -71,8 +72,7 @@ impl Hosts {
             let id = FlowId(count(i));
             let first = first_link(id);
             let radio_tsq = radio_tsq(spec, first);
-            let hears =
-                matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.local_drops == LocalDrops::Unsent);
+            let hears = matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.host_queue.local_drops == LocalDrops::Unsent);
             let recorded = spec.record.retransmissions.binary_search(&id).is_ok();
             let ctx = Context { flow: id, spec: flow, seed: spec.seed };
             let ends = match is_here(flow.from) || is_here(flow.to) {
@@ -101,7 +101,7 @@ impl Hosts {
 
     /// True if the radio below a flow's sender is to report packets that it no longer holds.
     pub(crate) fn wants_releases(spec: &RunSpec, flow: &FlowSpec, first: LinkId) -> bool {
-        let limits = matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off);
+        let limits = matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.host_queue.tsq != Tsq::Off);
         limits && radio_tsq(spec, first).is_some()
     }
 
@@ -130,14 +130,14 @@ impl Hosts {
 
     /// Loads what a packet needs that reaches an end of its flow, which may answer.
     #[inline]
-    pub(crate) fn touch(&self, engine: &Engine, packet: &Packet) {
+    pub(crate) fn prefetch(&self, engine: &Engine, packet: &Packet) {
         let Some(flow) = self.flows.get(packet.flow.0 as usize) else { return };
         let is_reverse = packet.is_reverse();
-        flow.ends.touch(is_reverse);
+        flow.ends.prefetch(is_reverse);
         let components = &engine.components;
         let component = if is_reverse { components.source(packet.flow) } else { components.destination(packet.flow) };
-        std::hint::black_box(engine.timeline.get(component));
-        self.touch_interface(engine, packet.flow.0, is_reverse);
+        prefetch(engine.timeline.get(component));
+        self.prefetch_interface(engine, packet.flow.0, is_reverse);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Packets in the air: into radios, and what channels put out as answers.
 
 use airtcp_core::packet::PacketId;
+use airtcp_core::prefetch::prefetch;
 use airtcp_core::queue::DropReason;
 use airtcp_core::units::Time;
 use airtcp_core::wifi::PairId;
@@ -84,7 +85,7 @@ impl Network {
             // Packets of an A-MPDU have waited long: their places are loaded for all at a time, so
             // that the loads overlap.
             for (_, packet) in &self.received {
-                std::hint::black_box(self.place_of[packet.0 as usize].0);
+                prefetch(self.place_of[packet.0 as usize].0);
             }
             self.answers.push(Answer::Received);
         }

@@ -1,6 +1,7 @@
 //! Packets onto links and off them.
 
 use airtcp_core::packet::PacketId;
+use airtcp_core::prefetch::prefetch;
 use airtcp_core::queue::DropReason;
 use airtcp_core::units::Time;
 
@@ -120,24 +121,24 @@ impl Network {
     /// Loads the links that packets come to soon, several at a time so that the loads overlap: in a
     /// large world every link, packet and flow would otherwise be waited for.
     #[inline]
-    pub(crate) fn touch(&self, entry: &InFlight) {
+    pub(crate) fn prefetch(&self, entry: &InFlight) {
         let hop = self.hops[entry.next.place().index()];
         if hop.is_end() {
-            std::hint::black_box(self.pool[entry.packet].flow);
+            prefetch(self.pool[entry.packet].flow);
             return;
         }
-        self.links.touch(hop.link());
+        self.links.prefetch(hop.link());
         if let Some(after) = self.hops.get(entry.next.place().next().index()).filter(|hop| hop.is_fused()) {
-            self.links.touch(after.link());
+            self.links.prefetch(after.link());
         }
     }
 
     /// Loads the first link of a flow's path.
     #[inline]
-    pub(crate) fn touch_start(&self, flow: usize, is_reverse: bool) {
+    pub(crate) fn prefetch_start(&self, flow: usize, is_reverse: bool) {
         let Some(path) = self.paths.get(flow) else { return };
         if let Some(first) = self.hops.get(path.start[usize::from(is_reverse)].index()) {
-            self.links.touch(first.link());
+            self.links.prefetch(first.link());
         }
     }
 }

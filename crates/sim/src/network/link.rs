@@ -38,6 +38,7 @@ use std::collections::BTreeMap;
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::PacketId;
+use airtcp_core::prefetch::prefetch;
 use airtcp_core::queue::{AnyQueue, DropReason, Hosts, QueueConfig, QueueContext};
 use airtcp_core::rng::{Purpose, Rng, Stream, coin, stream};
 use airtcp_core::units::{DataRate, Span, Time};
@@ -60,23 +61,50 @@ const SLOWEST_FUSED: DataRate = DataRate::from_mbps(1);
 /// room for it.
 const LONGEST_FUSED: Span = Span::from_secs(3);
 
+/// What a link is: where its packets wait, and who lets them depart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineKind {
-    /// Drop-tail without limit and without loss on the line, one of several alike; nothing waits.
-    Plain,
-    /// The same, and `LinkStats::waiting` may hold packets.
-    PlainWaiting,
-    /// Any other drop-tail.
-    Limited,
-    /// Fused with the link before it, as others alike are.
-    Fused,
-    /// Fused with the link before it, and no other like it.
-    FusedAlone,
-    /// Any other discipline: index into [`Links::queued`].
-    Queued,
+pub(crate) enum LinkKind {
+    /// A line behind a drop-tail queue: a departure is known when the packet arrives.
+    DropTail(Departures),
+    /// A line behind any other discipline, or one that is captured: [`Links::queued`] has its
+    /// queue, and each departure is an event.
+    Discipline,
     /// Through the air: a channel decides.
     Air,
 }
+
+/// How the departures of a drop-tail link are computed.
+///
+/// [`Departures::General`] is the specification, and right for every such link. The others leave
+/// out what their links cannot have, and give the same times, fates and counters
+/// (`world/departures.rs` holds them to it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Departures {
+    /// Limit, loss and packets that wait are looked at for each packet.
+    General,
+    /// No limit, no loss, and nothing waits: the line alone is looked at. There are several such
+    /// links with one rate and delay, which share FIFOs of packets in flight.
+    Shared,
+    /// The same, and [`LinkStats::waiting`] may hold packets.
+    SharedBacklogged,
+    /// Fused with the link before it: known when the packet enters that one.
+    Fused,
+    /// The same, and several such links behind one link share FIFOs of packets in flight.
+    FusedShared,
+}
+
+impl LinkKind {
+    /// Departures are known ahead of the clock, from those of the link before it.
+    fn is_fused(self) -> bool {
+        matches!(self, FUSED | FUSED_SHARED)
+    }
+}
+
+const GENERAL: LinkKind = LinkKind::DropTail(Departures::General);
+const SHARED: LinkKind = LinkKind::DropTail(Departures::Shared);
+const SHARED_BACKLOGGED: LinkKind = LinkKind::DropTail(Departures::SharedBacklogged);
+const FUSED: LinkKind = LinkKind::DropTail(Departures::Fused);
+const FUSED_SHARED: LinkKind = LinkKind::DropTail(Departures::FusedShared);
 
 /// State that every packet on a link touches: one cache line. [`LinkStats`] holds the rest.
 #[derive(Debug)]
@@ -89,10 +117,10 @@ pub(crate) struct Line {
     tx_size: [u16; 2],
     /// Size of the packet on the line while `free_at` is in the future.
     in_service: u16,
-    pub kind: LineKind,
+    pub kind: LinkKind,
     /// Where in [`crate::engine::packets_in_flight::PacketsInFlight`] its packets go: links that
-    /// are `Plain`, or `Fused`, share `fifo` for packets that did not wait, and the one after it
-    /// for small ones; others have `fifo` for themselves.
+    /// are `Shared`, or `FusedShared`, share `fifo` for packets that did not wait, and the one
+    /// after it for small ones; others have `fifo` for themselves.
     pub fifo: DelayFifo,
     /// Packets that are or will be transmitted.
     taken_packets: u64,
@@ -185,21 +213,21 @@ impl Links {
             let id = LinkId(count(i));
             let capture = capture.contains(&id);
             let mut extras = LinkExtras { rate_trace: spec.rate_trace.clone(), ..LinkExtras::default() };
-            let mut kind = LineKind::Plain;
+            let mut kind = SHARED;
             let is_impaired = spec.loss.get() > 0.0 || spec.reorder.probability.get() > 0.0;
             match &spec.queue {
-                _ if spec.air.is_some() => kind = LineKind::Air,
+                _ if spec.air.is_some() => kind = LinkKind::Air,
                 // When the line will be free depends on when a packet starts: a trace goes with a
                 // queue of its own.
                 QueueConfig::Fifo(fifo) if !capture && spec.rate_trace.is_none() => {
                     extras.limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
                     extras.limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
                     if extras.limit_packets != usize::MAX || extras.limit_bytes != u64::MAX || is_impaired {
-                        kind = LineKind::Limited;
+                        kind = GENERAL;
                     }
                 }
                 discipline => {
-                    kind = LineKind::Queued;
+                    kind = LinkKind::Discipline;
                     extras.queued = Some(QueueId(count(all.queued.len())));
                     let stream = Stream::new(seed, i as u64, Purpose::Queue);
                     let hosts = hosts.clone();
@@ -244,7 +272,7 @@ impl Links {
                 wait_ns: 0,
                 max_queue: 0,
                 max_queue_since: Time::ZERO,
-                extras: matches!(kind, LineKind::Limited | LineKind::Queued).then(|| Box::new(extras)),
+                extras: matches!(kind, GENERAL | LinkKind::Discipline).then(|| Box::new(extras)),
             });
         }
         for id in record_drops {
@@ -272,13 +300,13 @@ impl Links {
             let link = hop.link().index();
             let Some(feeder) = feeders[link].filter(|&f| f != NO_FEEDER).map(Hop::link) else { continue };
             let spec = &links[link];
-            if matches!(self.lines[link].kind, LineKind::Plain | LineKind::Fused)
-                && !matches!(self.lines[feeder.index()].kind, LineKind::Fused | LineKind::Air)
+            if matches!(self.lines[link].kind, SHARED | FUSED_SHARED)
+                && !matches!(self.lines[feeder.index()].kind, FUSED_SHARED | LinkKind::Air)
                 && self.stats[feeder.index()].reordering().is_none()
                 && spec.rate >= links[feeder.index()].top_rate().max(SLOWEST_FUSED)
                 && spec.delay <= LONGEST_FUSED
             {
-                self.lines[link].kind = LineKind::Fused;
+                self.lines[link].kind = FUSED_SHARED;
                 self.stats[link].feeder = Some(feeder);
                 self.has_fused = true;
                 *hop = hop.fused();
@@ -299,8 +327,8 @@ impl Links {
         let mut groups: BTreeMap<(DataRate, Span, Hop, Hop), Vec<usize>> = BTreeMap::new();
         for (i, (line, spec)) in self.lines.iter().zip(links).enumerate().filter(|(_, (_, spec))| spec.air.is_none()) {
             let (feeder, alone) = match line.kind {
-                LineKind::Plain if !is_small => (Hop::END, Hop::END),
-                LineKind::Fused => (self.stats[i].feeder.map_or(Hop::END, Hop::of), Hop::END),
+                SHARED if !is_small => (Hop::END, Hop::END),
+                FUSED_SHARED => (self.stats[i].feeder.map_or(Hop::END, Hop::of), Hop::END),
                 _ => (Hop::END, Hop::of(LinkId(count(i)))),
             };
             groups.entry((spec.rate, spec.delay, feeder, alone)).or_default().push(i);
@@ -315,8 +343,8 @@ impl Links {
             if !shared {
                 let kind = &mut self.lines[group[0]].kind;
                 *kind = match *kind {
-                    LineKind::Plain => LineKind::Limited,
-                    LineKind::Fused => LineKind::FusedAlone,
+                    SHARED => GENERAL,
+                    FUSED_SHARED => FUSED,
                     other => other,
                 };
             }
@@ -335,36 +363,32 @@ impl Links {
 
     /// Loads what [`Self::accept`] needs and changes nothing.
     #[inline]
-    pub(crate) fn touch(&self, link: LinkId) {
+    pub(crate) fn prefetch(&self, link: LinkId) {
         let Some(line) = self.lines.get(link.index()) else { return };
-        if line.kind == LineKind::PlainWaiting {
+        if line.kind == SHARED_BACKLOGGED {
             let stats = &self.stats[link.index()];
-            std::hint::black_box((
-                stats.waiting.front().map(|&(start, _)| start),
-                stats.wait_ns,
-                stats.extras.is_none(),
-            ));
+            prefetch((stats.waiting.front().map(|&(start, _)| start), stats.wait_ns, stats.extras.is_none()));
         }
-        std::hint::black_box(line.free_at);
+        prefetch(line.free_at);
     }
 
     /// A packet arrives at a link.
     #[inline(always)]
     pub(crate) fn accept(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
         let line = &mut self.lines[link.index()];
-        if line.kind == LineKind::Plain && line.free_at <= now {
+        if line.kind == SHARED && line.free_at <= now {
             line.transmit(now, size, || self.stats[link.index()].rate);
             let fifo = line.fifo.next_if(size <= SMALL);
             return Accepted::Arrives { time: line.arrival(), fifo };
         }
-        if line.kind == LineKind::Limited && line.free_at <= now {
+        if line.kind == GENERAL && line.free_at <= now {
             let stats = &self.stats[link.index()];
             if stats.waiting.len() == 0 && stats.impairments().is_none() && !stats.is_full_for(size) {
                 line.transmit(now, size, || stats.rate);
                 return Accepted::Arrives { time: line.arrival(), fifo: line.fifo };
             }
         }
-        if line.kind == LineKind::Air {
+        if line.kind == LinkKind::Air {
             return Accepted::Air;
         }
         self.accept_other(now, link, size)
@@ -373,11 +397,11 @@ impl Links {
     #[inline(never)]
     fn accept_other(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
         let (line, stats) = (&mut self.lines[link.index()], &mut self.stats[link.index()]);
-        if line.kind == LineKind::Queued {
+        if line.kind == LinkKind::Discipline {
             return Accepted::Queued;
         }
         // Time only makes it emptier: one that is not full now has room in any order.
-        if line.kind == LineKind::Limited && self.before_departures && now > Time::ZERO && stats.is_full_for(size) {
+        if line.kind == GENERAL && self.before_departures && now > Time::ZERO && stats.is_full_for(size) {
             line.settle_rarely(stats, now - Span::from_ns(1));
             let tie = stats.waiting.front().is_some_and(|&(start, _)| start == now);
             if tie && stats.is_full_for(size) && !departs_first(self.seed, link, now) {
@@ -387,7 +411,7 @@ impl Links {
             }
         }
         line.settle(stats, now);
-        if line.kind == LineKind::Limited && stats.is_full_for(size) {
+        if line.kind == GENERAL && stats.is_full_for(size) {
             stats.count_drop(size, DropReason::Overflow);
             return Accepted::Dropped;
         }
@@ -400,10 +424,10 @@ impl Links {
             stats.waiting_bytes += u64::from(size);
             stats.wait_ns += u128::from(start.since(now).as_ns());
             stats.max_queue = stats.max_queue.max(count(stats.waiting.len()));
-            if line.kind == LineKind::Plain {
-                line.kind = LineKind::PlainWaiting;
+            if line.kind == SHARED {
+                line.kind = SHARED_BACKLOGGED;
             }
-            if line.kind == LineKind::PlainWaiting {
+            if line.kind == SHARED_BACKLOGGED {
                 fifo = self.waited;
             }
             let in_service = line.in_service;
@@ -429,7 +453,7 @@ impl Links {
             return self.pass_waiting(arrival, link, packet, after, size);
         }
         line.transmit(arrival, size, || self.stats[link.index()].rate);
-        let fifo = line.fifo.next_if(size <= SMALL && line.kind == LineKind::Fused);
+        let fifo = line.fifo.next_if(size <= SMALL && line.kind == FUSED_SHARED);
         let time = line.arrival();
         (
             InFlight { time, packet, next: Next::reaches(after), size, depth: 0, flight_ns: flight_ns(arrival, time) },
@@ -455,7 +479,7 @@ impl Links {
         stats.waiting.push_back((start, size));
         line.transmit(start, size, || stats.rate);
         let depth = u16::try_from(stats.waiting.len()).unwrap_or(u16::MAX);
-        let fifo = if line.kind == LineKind::Fused { DelayFifo::NONE } else { line.fifo };
+        let fifo = if line.kind == FUSED_SHARED { DelayFifo::NONE } else { line.fifo };
         let time = line.arrival();
         (InFlight { time, packet, next: Next::reaches(after), size, depth, flight_ns: flight_ns(arrival, time) }, fifo)
     }
@@ -471,7 +495,7 @@ impl Links {
     }
 
     pub(crate) fn is_fused(&self, link: LinkId) -> bool {
-        matches!(self.lines[link.index()].kind, LineKind::Fused | LineKind::FusedAlone)
+        self.lines[link.index()].kind.is_fused()
     }
 
     /// Counters up to an instant, with what [`Self::ahead`] gave for the same; it may be left out
@@ -636,8 +660,8 @@ impl Line {
             self.in_service = size;
         }
         stats.waiting.give_back();
-        if self.kind == LineKind::PlainWaiting {
-            self.kind = LineKind::Plain;
+        if self.kind == SHARED_BACKLOGGED {
+            self.kind = SHARED;
         }
     }
 }

@@ -192,6 +192,12 @@ impl Network {
         self.is_large
     }
 
+    /// See [`Links::compute_generally`].
+    #[cfg(test)]
+    pub(crate) fn compute_generally(&mut self) {
+        self.links.compute_generally(&mut self.hops);
+    }
+
     /// Counters of fused links that run ahead of the clock, for [`Self::totals_of`].
     pub(crate) fn ahead(&self, engine: &Engine, until: Until) -> Vec<link::Ahead> {
         self.links.ahead(engine.in_flight.iter(), &self.hops, until)

@@ -414,13 +414,19 @@ fn tcp_options_are_layered_flow_over_profile_over_base() {
         other => panic!("{other:?}"),
     };
     let (sender, receiver) = ends(0);
-    assert_eq!((sender.packet_bytes, sender.pacing, sender.initial_window), (1500, Pacing::RttOverCwnd, 2));
+    assert_eq!(
+        (sender.connection.packet_bytes, sender.pacing.rule, sender.cwnd.initial),
+        (1500, Pacing::RttOverCwnd, 2)
+    );
     // `right` has the default profile linux-6, but what concerns both ends is settled between them.
-    assert_eq!((receiver.packet_bytes, receiver.handshake, receiver.initial_window), (1500, false, 10));
-    assert_eq!((receiver.timestamps, receiver.recovery), (false, Recovery::Reno));
-    assert_eq!(receiver.delayed_ack, Span::from_ms(100));
+    assert_eq!(
+        (receiver.connection.packet_bytes, receiver.connection.handshake, receiver.cwnd.initial),
+        (1500, false, 10)
+    );
+    assert_eq!((receiver.timestamps.enabled, receiver.loss_recovery.recovery), (false, Recovery::Reno));
+    assert_eq!(receiver.receiver.delayed_ack, Span::from_ms(100));
     let (web, _) = ends(4);
-    assert_eq!(web.packet_bytes, 1000);
+    assert_eq!(web.connection.packet_bytes, 1000);
     let Traffic::Tcp { app: TcpApp::Web(web), read_rate: None, .. } = &spec.flows[4].traffic else { panic!() };
     assert_eq!((web.tail_alpha, web.tail_k, web.gap_from), (1.2, Bytes::new(133_000), GapFrom::End));
 }
@@ -436,7 +442,15 @@ fn the_ends_agree_as_real_ones_do() {
              [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntcp = {{ {tcp} }}\nreceiver = {{ {receiver} }}\n"
         );
         let Traffic::Tcp { sender, receiver, .. } = spec(&text).flows.remove(0).traffic else { panic!() };
-        [sender, receiver].map(|c| (c.packet_bytes, c.handshake, c.timestamps, c.recovery, c.ecn))
+        [sender, receiver].map(|c| {
+            (
+                c.connection.packet_bytes,
+                c.connection.handshake,
+                c.timestamps.enabled,
+                c.loss_recovery.recovery,
+                c.ecn.enabled,
+            )
+        })
     };
     let (linux, bare) = ("linux-6", "bare");
     let same = |config| [config, config];

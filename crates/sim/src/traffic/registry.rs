@@ -153,7 +153,7 @@ macro_rules! kinds {
             /// does not count.
             pub(crate) fn packet_bytes(&self) -> u16 {
                 match self {
-                    Traffic::Tcp { sender, .. } => sender.packet_bytes,
+                    Traffic::Tcp { sender, .. } => sender.connection.packet_bytes,
                     $(Traffic::$config(c) => c.packet_bytes(),)+
                     Traffic::Daemon(_) => 0,
                     Traffic::External => datagram_bytes(),
@@ -239,10 +239,10 @@ macro_rules! kinds {
             /// Loads what a packet needs that reaches the source, or the destination, so that it
             /// will not be waited for.
             #[inline]
-            pub(crate) fn touch(&self, is_source: bool) {
+            pub(crate) fn prefetch(&self, is_source: bool) {
                 match self {
-                    AnyEnds::Tcp(e) if is_source => e.sender.touch(),
-                    AnyEnds::Tcp(e) => e.receiver.touch(),
+                    AnyEnds::Tcp(e) if is_source => e.sender.prefetch(),
+                    AnyEnds::Tcp(e) => e.receiver.prefetch(),
                     _ => {}
                 }
             }

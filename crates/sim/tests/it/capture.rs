@@ -30,7 +30,7 @@ const BACK: LinkId = LinkId(0);
 fn linux() -> Arc<TcpConfig> {
     let mut config = profile("linux-6").unwrap().resolve().unwrap();
     // Gives a window scale of 6.
-    config.receive_buffer_max = Bytes::new(3 << 20);
+    config.buffers.receive_max = Bytes::new(3 << 20);
     Arc::new(config)
 }
 

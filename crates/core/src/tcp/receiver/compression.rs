@@ -110,7 +110,7 @@ mod tests {
         /// The handshake takes `rtt_ms`; segment 0 comes with it and is acknowledged.
         fn new(rtt_ms: u64, change: impl FnOnce(&mut TcpConfig)) -> Story {
             let mut config = profile("linux-6").unwrap().resolve().unwrap();
-            (config.quick_acks, config.receive_window_in_steps) = (0, false);
+            (config.receiver.quick_acks, config.receiver.window_in_steps) = (0, false);
             change(&mut config);
             let receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
             let mut story = Story { receiver, acks: Vec::new(), now_us: 0 };
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_ack_tells_of_44_segments_at_most() {
-        let mut s = Story::new(100, |c| c.receive_buffer = Bytes::new(1 << 20));
+        let mut s = Story::new(100, |c| c.buffers.receive = Bytes::new(1 << 20));
         s.segments(200_000, 3..3 + 3 + 44 + 1);
         assert_eq!(s.acks.len(), 4, "the 45th that would wait lets go of all");
         assert_eq!(s.acks[3], (200_000, 2, Some(50)));
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn data_that_comes_twice_is_told_at_once_and_then_all_is_for_a_while() {
-        let mut s = Story::new(100, |c| c.quick_acks = 2);
+        let mut s = Story::new(100, |c| c.receiver.quick_acks = 2);
         s.until(300_000);
         s.segments(300_000, 3..8);
         let before = s.acks.len();
@@ -227,8 +227,8 @@ mod tests {
     fn profiles_of_its_time_have_it_and_others_tell_of_each_segment() {
         for (name, acks) in [("linux-6", 4), ("linux-3.13", 40), ("linux-2.6.32", 40), ("macos-10.11", 40)] {
             let config = profile(name).unwrap().resolve().unwrap();
-            assert_eq!(config.compressed_sacks > 0, name == "linux-6");
-            let mut s = Story::new(100, |c| c.compressed_sacks = config.compressed_sacks);
+            assert_eq!(config.receiver.compressed_sacks > 0, name == "linux-6");
+            let mut s = Story::new(100, |c| c.receiver.compressed_sacks = config.receiver.compressed_sacks);
             s.segments(200_000, 3..43);
             s.until(300_000);
             assert_eq!(s.acks.len(), acks, "{name}");
@@ -243,7 +243,7 @@ mod tests {
             arrivals in prop::collection::vec((0u32..40, 0u64..600), 1..200),
             most in 1u32..60,
         ) {
-            let mut s = Story::new(20, |c| c.compressed_sacks = most);
+            let mut s = Story::new(20, |c| c.receiver.compressed_sacks = most);
             let mut held = std::collections::BTreeSet::from([0, 1]);
             let mut us = 50_000;
             for (n, gap) in arrivals {

@@ -27,13 +27,13 @@ pub(super) struct Echo {
 impl Echo {
     /// Where there is no handshake, both ends are set alike.
     pub(super) fn new(config: &TcpConfig) -> Echo {
-        Echo { how: (config.ecn && !config.handshake).then_some(config.ecn_echo), ..Echo::default() }
+        Echo { how: (config.ecn.enabled && !config.connection.handshake).then_some(config.ecn.echo), ..Echo::default() }
     }
 
     /// Takes the method that a SYN asks for, as far as this end supports it.
     pub(super) fn agree(&mut self, syn: &Packet, config: &TcpConfig) {
         let asked = syn.accurate_ecn().ace;
-        self.how = (config.ecn && asked & 3 == 3).then_some(match config.ecn_echo {
+        self.how = (config.ecn.enabled && asked & 3 == 3).then_some(match config.ecn.echo {
             EcnEcho::Accurate if asked != 7 => EcnEcho::Latched,
             how => how,
         });
@@ -111,7 +111,7 @@ mod tests {
 
     fn config(echo: EcnEcho) -> TcpConfig {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
-        (config.ecn, config.ecn_echo) = (true, echo);
+        (config.ecn.enabled, config.ecn.echo) = (true, echo);
         config
     }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn marks_are_counted_and_told_at_once() {
         let mut config = config(EcnEcho::Accurate);
-        config.handshake = false;
+        config.connection.handshake = false;
         let mut echo = Echo::new(&config);
         let mut ack = packet(Ecn::NotEct, 0);
         assert_eq!((echo.tell(&mut ack), ack.accurate_ecn()), (0, AccurateEcn { ace: 5, ce_bytes: None }));

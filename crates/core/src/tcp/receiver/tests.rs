@@ -32,8 +32,9 @@ struct Thinned {
 impl Thinned {
     fn new(acks_per_rtt: u32, change: impl FnOnce(&mut TcpConfig)) -> Thinned {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
-        (config.acks_per_rtt, config.quick_acks, config.handshake) = (acks_per_rtt, 0, false);
-        config.receive_window_in_steps = false;
+        (config.receiver.acks_per_rtt, config.receiver.quick_acks, config.connection.handshake) =
+            (acks_per_rtt, 0, false);
+        config.receiver.window_in_steps = false;
         change(&mut config);
         Thinned { receiver: Receiver::new(FlowId(0), 0, Arc::new(config)), acks: Vec::new(), next: 1 }
     }
@@ -120,7 +121,7 @@ fn a_hole_its_repair_a_duplicate_and_the_end_are_told_at_once() {
 /// first one missing, and the SACK blocks.
 fn reports(arrivals: &[(u32, u16)]) -> Vec<(u32, Vec<(u32, u32)>)> {
     let mut config = profile("linux-6").unwrap().resolve().unwrap();
-    (config.handshake, config.timestamps, config.compressed_sacks) = (false, false, 0);
+    (config.connection.handshake, config.timestamps.enabled, config.receiver.compressed_sacks) = (false, false, 0);
     let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
     let mut told = Vec::new();
     for &(first, count) in arrivals {
@@ -155,10 +156,10 @@ fn what_came_twice_is_the_first_block_of_one_ack() {
 
 #[test]
 fn without_a_round_trip_or_in_the_quick_phase_nothing_is_thinned() {
-    let mut quick = Thinned::new(4, |c| c.quick_acks = 5);
+    let mut quick = Thinned::new(4, |c| c.receiver.quick_acks = 5);
     quick.stream(200, 8);
     assert_eq!(quick.acks.len(), 5);
-    let mut unknown = Thinned::new(4, |c| c.timestamps = false);
+    let mut unknown = Thinned::new(4, |c| c.timestamps.enabled = false);
     for i in 0..10u64 {
         let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
         (p.flags, p.seq, p.len) = (TcpFlags::ACK, Seq32(i as u32 * 1000 + 1), 1000);
@@ -172,7 +173,7 @@ fn without_a_round_trip_or_in_the_quick_phase_nothing_is_thinned() {
 /// 81920 bytes.
 fn polls(offered: u64, flags: TcpFlags) -> Vec<(u32, usize)> {
     let mut config = profile("linux-6").unwrap().resolve().unwrap();
-    (config.quick_acks, config.handshake) = (0, false);
+    (config.receiver.quick_acks, config.connection.handshake) = (0, false);
     let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
     receiver.window = receiver.buffer;
     receiver.right_edge = 1 + offered;

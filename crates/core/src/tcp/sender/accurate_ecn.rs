@@ -51,8 +51,8 @@ impl Sender {
     /// arrived (RFC 9768 section 3.1.2).
     pub(super) fn agree_on_ecn(&mut self, syn_ack: &Packet) {
         let answer = syn_ack.accurate_ecn().ace;
-        let accurate = self.config.ecn_echo == EcnEcho::Accurate && matches!(answer, 2 | 3 | 4 | 6);
-        self.ecn_ok = self.config.ecn && (accurate || answer & 1 != 0);
+        let accurate = self.config.ecn.echo == EcnEcho::Accurate && matches!(answer, 2 | 3 | 4 | 6);
+        self.ecn_ok = self.config.ecn.enabled && (accurate || answer & 1 != 0);
         self.marks = (self.ecn_ok && accurate).then(Marks::default);
     }
 

@@ -83,8 +83,8 @@ impl Sender {
             ece: self.ecn_ok && p.has(TcpFlags::ECE),
             prior_in_flight: self.in_flight(),
             min_rtt: self.path.min_rtt,
-            echo: if self.config.timestamps { p.ts_ecr } else { 0 },
-            timestamp_tick: self.config.timestamp_tick,
+            echo: if self.config.timestamps.enabled { p.ts_ecr } else { 0 },
+            timestamp_tick: self.config.timestamps.tick,
             frto_limit: self.frto_limit(),
             newest: self.newest,
             rate: self.wants_rate.then(|| NewestReported::new(self.delivery.total())),
@@ -94,7 +94,7 @@ impl Sender {
 
     #[inline]
     pub(super) fn note_timestamp(&mut self, p: &Packet) {
-        if self.config.timestamps && p.ts_val != 0 {
+        if self.config.timestamps.enabled && p.ts_val != 0 {
             self.ts_recent = p.ts_val;
         }
     }
@@ -124,7 +124,7 @@ impl Sender {
 
     // [RFC6675-4-1] [RFC6675-5.1-4]
     fn take_sack(&mut self, p: &Packet, ack: &mut Ack) {
-        if self.config.recovery != Recovery::Sack {
+        if self.config.loss_recovery.recovery != Recovery::Sack {
             return;
         }
         let floor = self.snd_una;
@@ -152,7 +152,7 @@ impl Sender {
             && ack.is_pure
             && !self.board.is_empty()
             // [RFC5681-3.2-6]
-            && if self.config.recovery == Recovery::Sack {
+            && if self.config.loss_recovery.recovery == Recovery::Sack {
                 ack.delivered > 0
             } else {
                 !ack.window_changed && !p.has(TcpFlags::FIN)
@@ -167,7 +167,7 @@ impl Sender {
         if let Some(sent_at) = ack.last_covered.or(ack.last_sacked) {
             self.newest.last_rtt = ack.now.since(sent_at);
         }
-        if self.config.recovery != Recovery::Sack {
+        if self.config.loss_recovery.recovery != Recovery::Sack {
             self.infer_delivered(ack);
         }
         self.delivery.on_delivered(ack.now, ack.counted());
@@ -179,7 +179,7 @@ impl Sender {
         if let Some(from) = ack.overtaken_from {
             self.note_reordering(from, ack);
         }
-        if let Some(range) = ack.duplicate_sack.filter(|_| self.config.delivery_credit) {
+        if let Some(range) = ack.duplicate_sack.filter(|_| self.config.cwnd.delivery_credit) {
             let (mss, again) = (u64::from(self.path.mss), self.stats.segments_retransmitted);
             ack.duplicates_delivered = self.acks.count_twice(range, mss, again);
         }
@@ -187,7 +187,7 @@ impl Sender {
 
     /// `tcp_check_sack_reordering`: what begins at `from` came after all else that has come.
     pub(super) fn note_reordering(&mut self, from: u64, ack: &Ack) {
-        if self.config.delivery_credit && self.config.recovery == Recovery::Sack {
+        if self.config.cwnd.delivery_credit && self.config.loss_recovery.recovery == Recovery::Sack {
             self.acks.note_reordering((from, ack.newest.highest), u64::from(self.path.mss));
         }
     }
@@ -211,7 +211,7 @@ impl Sender {
         }
         if self.path.state == CaState::Loss {
             self.on_frto_ack(ack);
-            if self.config.recovery != Recovery::Sack {
+            if self.config.loss_recovery.recovery != Recovery::Sack {
                 self.count_frto_duplicates(ack);
             }
         }
@@ -260,7 +260,7 @@ impl Sender {
     fn duplicate_sack(&mut self, p: &Packet) -> Option<(u64, u64)> {
         let ack = p.ack.to_offset(self.snd_una);
         let range = |i: usize| p.sack().get(i).map(|b| (b.start.to_offset(ack), b.end.to_offset(ack)));
-        let (start, end) = range(0).filter(|_| self.config.dsack)?;
+        let (start, end) = range(0).filter(|_| self.config.loss_recovery.dsack)?;
         let is_below = end <= ack;
         // [RFC2883-4-6]
         let is_within = range(1).is_some_and(|(from, to)| from <= start && end <= to);
@@ -289,19 +289,20 @@ impl Sender {
     // [RFC5681-3.2-5]
     pub(super) fn in_flight(&self) -> u32 {
         let pipe = self.board.pipe();
-        if self.config.recovery == Recovery::Sack {
+        if self.config.loss_recovery.recovery == Recovery::Sack {
             // Without limited transmit what was SACKed makes no room before a loss is found (RFC
             // 6675 section 5 step 3). [RFC6675-5-4]
-            let waits = !self.config.limited_transmit && matches!(self.path.state, CaState::Open | CaState::Disorder);
+            let waits = !self.config.loss_recovery.limited_transmit
+                && matches!(self.path.state, CaState::Open | CaState::Disorder);
             return if waits { pipe + self.board.sacked_out() } else { pipe };
         }
         let left = match self.path.state {
             // [RFC5681-3.2-10]
             CaState::Recovery => self.acks.duplicates,
-            CaState::Loss if !self.config.limited_transmit_after_timeout => self.frto_arrived,
+            CaState::Loss if !self.config.rto_recovery.limited_transmit => self.frto_arrived,
             // RFC 3042: at most two segments beyond the window.
             // [RFC5681-3.2-4]
-            _ if self.config.limited_transmit => self.acks.duplicates.min(2),
+            _ if self.config.loss_recovery.limited_transmit => self.acks.duplicates.min(2),
             _ => 0,
         };
         pipe.saturating_sub(left)
@@ -312,13 +313,13 @@ impl Sender {
     // [RFC6298-3-1]
     fn sample_rtt(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
         let now = ack.now;
-        if self.config.rtt_per_segment && self.config.rtt_from_sack {
+        if self.config.rto.rtt_per_segment && self.config.rto.rtt_from_sack {
             return self.sample_rtt_also_of_sacked(p, ack);
         }
         // Beside a retransmission an original may have waited for the hole below it (Karn's
         // problem).
         let exact = ack.newest_sent_at.filter(|_| !ack.retransmitted_data).map(|t| now.since(t));
-        if self.config.rtt_per_segment {
+        if self.config.rto.rtt_per_segment {
             if !ack.retransmitted_data {
                 if let Some(oldest) = ack.oldest_sent_at {
                     self.on_rtt(oldest, now, ack.advanced);
@@ -359,7 +360,7 @@ impl Sender {
             }
             // `tcp_rtt_tsopt_us`: a tick at least.
             let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr).max(1);
-            return Some(self.config.timestamp_tick.saturating_mul(u64::from(ticks)));
+            return Some(self.config.timestamps.tick.saturating_mul(u64::from(ticks)));
         };
         Some(self.take_round_trips(now, oldest, newest))
     }
@@ -379,15 +380,15 @@ impl Sender {
     /// does not arise with timestamps (RFC 7323 section 4). False: there is none.
     // [RFC6298-3-2]
     pub(super) fn sample_echo(&mut self, now: Time, p: &Packet) -> bool {
-        if !self.config.timestamps || p.ts_ecr == 0 {
+        if !self.config.timestamps.enabled || p.ts_ecr == 0 {
             return false;
         }
         let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
         if ticks >= 1 << 31 {
             return false;
         }
-        let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks)).max(Span::from_ns(1));
-        self.sample_for_timeout(span, span.round_up_to(self.config.rtt_tick));
+        let span = self.config.timestamps.tick.saturating_mul(u64::from(ticks)).max(Span::from_ns(1));
+        self.sample_for_timeout(span, span.round_up_to(self.config.rto.rtt_tick));
         self.note_rtt(span);
         true
     }
@@ -421,7 +422,7 @@ impl Sender {
         self.timeouts_in_row = 0;
         // Karn: a backed-off timeout stays until there is a sample again, here that of the timed
         // segment.
-        if self.config.rtt_per_segment && (!repeated || self.config.timestamps) {
+        if self.config.rto.rtt_per_segment && (!repeated || self.config.timestamps.enabled) {
             self.rtt.reset_backoff();
         }
         self.timers.persist = Time::NEVER;
@@ -430,7 +431,7 @@ impl Sender {
         // a window with many holes ends in a timeout and slow start instead of a round trip for
         // each. [RFC6582-3.2-4c]
         let partial = self.path.state == CaState::Recovery
-            && self.config.recovery == Recovery::NewReno
+            && self.config.loss_recovery.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
         self.acks.partial += u32::from(partial);
         if self.board.is_empty() {
@@ -442,7 +443,7 @@ impl Sender {
         }
         self.acks.look();
         self.acks.before_advance = self.acks.duplicates;
-        if self.path.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
+        if self.path.state == CaState::Recovery && self.config.loss_recovery.recovery == Recovery::NewReno {
             self.acks.deflate(acked);
         } else {
             // [RFC6675-5-1]
@@ -475,13 +476,13 @@ impl Sender {
     fn reduce_further(&mut self, ack: &Ack) {
         let w = &mut self.window;
         // `tcp_cwnd_reduction` (Linux 6.12) leaves the window as it is if nothing was delivered.
-        if self.config.delivery_credit && ack.counted() == 0 {
+        if self.config.cwnd.delivery_credit && ack.counted() == 0 {
             return;
         }
-        if self.config.prr {
+        if self.config.loss_recovery.prr {
             let safe = ack.advanced && ack.lost == 0;
             w.cwnd = self.reduction.on_ack(ack.counted(), self.path.in_flight, w.ssthresh, safe);
-        } else if self.config.rate_halving && (ack.delivered > 0 || ack.duplicate_sack.is_some()) {
+        } else if self.config.loss_recovery.rate_halving && (ack.delivered > 0 || ack.duplicate_sack.is_some()) {
             w.cwnd = self.reduction.halve(w.cwnd, self.path.in_flight, w.ssthresh);
         }
         w.cwnd = w.cwnd.clamp(1, self.path.cwnd_clamp);
@@ -491,7 +492,7 @@ impl Sender {
     // [RFC5681-5-1]
     #[inline]
     pub(super) fn ack_sample(&mut self, ack: &Ack) -> AckSample {
-        let credit = match self.config.byte_counting {
+        let credit = match self.config.cwnd.byte_counting {
             0 => u32::from(ack.advanced),
             // All that it newly reports, SACKed included; what was reported before was credited
             // then.
@@ -542,7 +543,8 @@ mod tests {
     /// SACKed.
     fn sender_with_a_hole(rtt_from_sack: bool) -> Sender {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
-        (config.handshake, config.timestamps, config.rtt_from_sack) = (false, false, rtt_from_sack);
+        (config.connection.handshake, config.timestamps.enabled, config.rto.rtt_from_sack) =
+            (false, false, rtt_from_sack);
         let mss = config.mss();
         let mut sender = Sender::new(FlowId(0), 0, Arc::new(config), Streams::of(1, 0));
         let mut out = Outputs::default();
@@ -595,7 +597,7 @@ mod tests {
         ack.sacked_once = None;
         assert_eq!(sender.sample_rtt(&p, &ack), None, "no timestamps");
         let mut config = (*sender.config).clone();
-        config.timestamps = true;
+        config.timestamps.enabled = true;
         sender.config = Arc::new(config);
         p.ts_ecr = timestamp(ms(200), &sender.config);
         ack.now = ms(300) + Span::from_us(700);

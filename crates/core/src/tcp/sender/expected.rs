@@ -13,9 +13,9 @@ use crate::units::Time;
 
 /// True if a sender looks for such ACKs: not if it repairs, measures or grows in ways of its own.
 pub(super) fn are_looked_for(config: &TcpConfig, cc: &AnyCc) -> bool {
-    config.recovery == Recovery::Sack
-        && config.rtt_per_segment
-        && config.rtt_from_sack
+    config.loss_recovery.recovery == Recovery::Sack
+        && config.rto.rtt_per_segment
+        && config.rto.rtt_from_sack
         && !cc.owns_window()
         && !cc.wants_rate()
 }

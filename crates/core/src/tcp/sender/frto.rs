@@ -82,7 +82,7 @@ impl Sender {
     pub(super) fn begin_frto(&mut self) {
         let first = matches!(self.path.state, CaState::Open | CaState::Disorder | CaState::Cwr);
         self.frto_arrived = 0;
-        self.frto = if self.config.frto == Frto::Rfc5682 && (first || self.timeouts_in_row > 0) {
+        self.frto = if self.config.spurious_rto.frto == Frto::Rfc5682 && (first || self.timeouts_in_row > 0) {
             FrtoState::Repairing { new_data_first: false }
         } else {
             FrtoState::Idle
@@ -93,7 +93,7 @@ impl Sender {
     pub(super) fn on_frto_ack(&mut self, ack: &Ack) {
         let FrtoState::Repairing { new_data_first } = &mut self.frto else { return };
         *new_data_first = false;
-        let sack = self.config.recovery == Recovery::Sack;
+        let sack = self.config.loss_recovery.recovery == Recovery::Sack;
         // Without SACK an ACK that covers a repeated segment may be for what had arrived above it.
         // [RFC5682-2.1-3b] [RFC5682-3.1-1]
         if ack.original && (sack || !ack.retransmitted_data) {
@@ -128,7 +128,7 @@ impl Sender {
     /// Without SACK each duplicate after new data stands for a segment of it that arrived, until
     /// the next advance.
     pub(super) fn count_frto_duplicates(&mut self, ack: &Ack) {
-        if self.path.state == CaState::Loss && self.config.frto == Frto::Rfc5682 {
+        if self.path.state == CaState::Loss && self.config.spurious_rto.frto == Frto::Rfc5682 {
             if ack.advanced {
                 self.frto_arrived = 0;
             } else if ack.duplicate && self.snd_nxt > self.high_seq {
@@ -143,17 +143,17 @@ impl Sender {
     /// True if a timeout that fires now is left open. Without SACK it is left open only if no
     /// segment but the first was ever sent again.
     pub(super) fn may_leave_timeout_open(&self) -> bool {
-        self.config.frto == Frto::Rfc4138
+        self.config.spurious_rto.frto == Frto::Rfc4138
             && !self.owns_window
             && self.kept_at_timeout() <= 1
-            && (self.config.recovery == Recovery::Sack || self.board.only_front_was_retransmitted())
+            && (self.config.loss_recovery.recovery == Recovery::Sack || self.board.only_front_was_retransmitted())
     }
 
     /// The timeout, without its consequences: the threshold falls, the first segment is repeated,
     /// and nothing else may leave.
     pub(super) fn leave_timeout_open(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         let repairing = matches!(self.path.state, CaState::Recovery | CaState::Loss) || self.frto.is_undecided();
-        let sack = self.config.recovery == Recovery::Sack;
+        let sack = self.config.loss_recovery.recovery == Recovery::Sack;
         let highmark = if sack && repairing && self.high_seq > self.snd_una { self.high_seq } else { self.snd_nxt };
         self.frto = FrtoState::Undecided { advanced: false, highmark };
         if self.board.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED)) {
@@ -180,7 +180,7 @@ impl Sender {
         if self.snd_una >= highmark {
             return self.believe_timeout(if advanced { 3 } else { 2 }, ack);
         }
-        if self.config.recovery != Recovery::Sack {
+        if self.config.loss_recovery.recovery != Recovery::Sack {
             if ack.acked == 0 {
                 return match (ack.duplicate, advanced) {
                     (false, _) => FrtoStep::Undecided,
@@ -239,7 +239,7 @@ impl Sender {
     // [RFC5682-4-1]
     fn on_spurious_timeout(&mut self) {
         self.stats.spurious_timeouts += 1;
-        let response = if self.owns_window { FrtoResponse::Undo } else { self.config.frto_response };
+        let response = if self.owns_window { FrtoResponse::Undo } else { self.config.spurious_rto.frto_response };
         if response == FrtoResponse::Undo {
             if self.undo.is_some() {
                 self.take_back();

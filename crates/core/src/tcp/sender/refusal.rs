@@ -70,7 +70,7 @@ mod tests {
     /// A Linux host that has just sent its initial window of 10 of 100 segments, and the receiver.
     fn host() -> (Sender, Receiver, Vec<Packet>) {
         let mut config = profile::profile("linux-6").unwrap().resolve().unwrap();
-        config.handshake = false;
+        config.connection.handshake = false;
         let config = Arc::new(config);
         let mut sender = Sender::new(FlowId(0), 0, config.clone(), Streams::of(1, 0));
         let mut out = Outputs::default();

@@ -51,12 +51,12 @@ impl Sender {
     }
 
     fn halves_rate(&self) -> bool {
-        self.config.rate_halving && !self.config.prr
+        self.config.loss_recovery.rate_halving && !self.config.loss_recovery.prr
     }
 
     /// DSACKs come a round trip later than the ACK that ends a recovery.
     fn keep_undo_for_dsack(&mut self) {
-        if !self.config.dsack {
+        if !self.config.loss_recovery.dsack {
             self.undo = None;
         }
     }
@@ -95,7 +95,7 @@ impl Sender {
         if !self.owns_window {
             // [RFC5681-3.1-7]
             self.window.ssthresh = ssthresh;
-            if !self.config.prr && !self.config.rate_halving {
+            if !self.config.loss_recovery.prr && !self.config.loss_recovery.rate_halving {
                 self.window.cwnd = ssthresh.min(self.path.cwnd_clamp);
             }
         }
@@ -114,20 +114,20 @@ impl Sender {
 
     pub(super) fn detect_loss_after(&mut self, ack: &Ack, out: &mut Outputs) {
         if self.path.state == CaState::Recovery && ack.advanced {
-            match self.config.recovery {
+            match self.config.loss_recovery.recovery {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step
                 // 6).
                 Recovery::Reno => {
                     if !self.owns_window {
                         // [RFC5681-3.2-12]
-                        let stays =
-                            self.config.deflates_above_threshold && self.acks.before_advance <= self.acks.at_reduction;
+                        let stays = self.config.loss_recovery.deflates_above_threshold
+                            && self.acks.before_advance <= self.acks.at_reduction;
                         let inflated = if stays { self.acks.before_advance } else { 0 };
                         let cwnd = self.window.ssthresh.max(1).saturating_add(inflated);
                         self.window.cwnd = cwnd.min(self.path.cwnd_clamp);
                     }
                     // Begun while a timeout was being repaired, it leaves that to be finished.
-                    let repair = !self.config.recover_guard && self.board.lost_out() > 0;
+                    let repair = !self.config.loss_recovery.recover_guard && self.board.lost_out() > 0;
                     if !repair {
                         self.board.clear_lost();
                     }
@@ -152,7 +152,7 @@ impl Sender {
 
     pub(super) fn hole(&self, first: &Segment, above: u32) -> Hole {
         let mss = u64::from(self.path.mss);
-        let reported = match self.config.recovery {
+        let reported = match self.config.loss_recovery.recovery {
             Recovery::Sack => self.board.sacked_bytes(),
             _ => (u64::from(self.acks.duplicates) * mss).min(self.snd_nxt - self.snd_una),
         };
@@ -182,7 +182,11 @@ impl Sender {
 
     /// Segments known to have arrived above the cumulative ACK.
     fn reported(&self) -> u32 {
-        if self.config.recovery == Recovery::Sack { self.board.sacked_out() } else { self.acks.duplicates }
+        if self.config.loss_recovery.recovery == Recovery::Sack {
+            self.board.sacked_out()
+        } else {
+            self.acks.duplicates
+        }
     }
 
     /// The receive window in whole segments.
@@ -208,7 +212,7 @@ impl Sender {
         let srtt = self.rtt.srtt();
         let mut judge_at = Time::NEVER;
         let mut found = 0;
-        if self.config.recovery == Recovery::Sack {
+        if self.config.loss_recovery.recovery == Recovery::Sack {
             // Losses that the last recovery found beyond its end are reason enough for another (RFC
             // 6675 section 5).
             found = self.board.lost_out();
@@ -240,7 +244,7 @@ impl Sender {
         }) {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of
             // its retransmissions. [RFC6582-3.2-2b]
-            let guards = self.config.recover_guard && !self.acks.looks_now;
+            let guards = self.config.loss_recovery.recover_guard && !self.acks.looks_now;
             if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !guards {
                 match self.loss.judge(&self.hole(first, self.acks.duplicates), srtt, now) {
                     Verdict::Lost => found = 1,
@@ -264,14 +268,14 @@ impl Sender {
                 } else {
                     self.reduce(CaState::Recovery);
                 }
-                if self.config.recovery != Recovery::Sack {
+                if self.config.loss_recovery.recovery != Recovery::Sack {
                     self.board.mark_front_lost();
                     self.board.forget_front_retransmission();
                 }
                 self.stats.fast_retransmits += 1;
                 out.notices.push(Notice::EnteredRecovery);
                 self.path.in_flight = self.in_flight();
-                if self.owns_window && self.config.recovery == Recovery::Sack {
+                if self.owns_window && self.config.loss_recovery.recovery == Recovery::Sack {
                     // Linux 6.12: the control sets the window first (`tcp_cong_control` in
                     // `tcp_ack`), with nothing
                     // sent again yet, and window and pacing hold for every retransmission
@@ -294,7 +298,7 @@ impl Sender {
     /// The loss is of the window for which the last reduction was, and the loss policy says that
     /// one is enough.
     fn was_reduced_for_this(&self) -> bool {
-        self.config.recovery != Recovery::Sack
+        self.config.loss_recovery.recovery != Recovery::Sack
             && self.path.state != CaState::Loss
             && self.snd_una < self.high_seq
             && self.loss.looks_after_retransmission() > 0
@@ -303,7 +307,7 @@ impl Sender {
     /// No ACK follows that the reduction could count: it takes the timer for one that delivered a
     /// segment (Linux).
     pub(super) fn on_recovery_by_timer(&mut self) {
-        if self.config.prr && !self.owns_window {
+        if self.config.loss_recovery.prr && !self.owns_window {
             self.path.in_flight = self.in_flight();
             self.window.cwnd = self
                 .reduction
@@ -317,7 +321,9 @@ impl Sender {
     fn may_begin_recovery(&self) -> bool {
         match self.path.state {
             CaState::Open | CaState::Disorder | CaState::Cwr => true,
-            CaState::Loss => self.config.recovery != Recovery::Sack && !self.config.recover_guard,
+            CaState::Loss => {
+                self.config.loss_recovery.recovery != Recovery::Sack && !self.config.loss_recovery.recover_guard
+            }
             CaState::Recovery => false,
         }
     }
@@ -325,7 +331,7 @@ impl Sender {
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's
     /// timestamp.
     pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) {
-        if !self.config.eifel {
+        if !self.config.spurious_rto.eifel {
             return;
         }
         let Some(is_original) = self.undo.as_mut().and_then(|undo| undo.is_for_original(p.ts_ecr)) else { return };
@@ -361,11 +367,11 @@ impl Sender {
             self.acks.duplicates = 0;
         }
         if !self.owns_window {
-            let most = match self.config.undo_burst {
+            let most = match self.config.undo.burst {
                 0 => self.path.cwnd_clamp,
                 burst => self.path.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
             };
-            if self.config.undo_window_after_timeout || !undo.after_timeout {
+            if self.config.undo.window_after_timeout || !undo.after_timeout {
                 self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
             }
             self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
@@ -382,7 +388,7 @@ impl Sender {
         }
         // Those of one segment count (RFC 9293 section 3.8.3). Without timestamps the backoff
         // outlives the segment (Karn).
-        if self.timeouts_in_row >= self.config.retries {
+        if self.timeouts_in_row >= self.config.timers.retries {
             return self.give_up(out);
         }
         let evidence = self.evidence(Cause::Timeout);
@@ -395,7 +401,7 @@ impl Sender {
             _ if self.frto.is_undecided() => self.timeouts_in_row > 0,
             CaState::Loss => self.timeouts_in_row > 0,
             // Within a recovery the window has been reduced for this loss (Linux).
-            CaState::Recovery => self.config.recovery == Recovery::Sack && self.snd_una < self.high_seq,
+            CaState::Recovery => self.config.loss_recovery.recovery == Recovery::Sack && self.snd_una < self.high_seq,
             _ => false,
         };
         let stays_open = self.may_leave_timeout_open();
@@ -407,7 +413,7 @@ impl Sender {
         self.path.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         // [RFC5681-3.1-15]
-        if !repeated || self.config.ssthresh_at_every_timeout {
+        if !repeated || self.config.rto_recovery.ssthresh_at_every_timeout {
             let mut undo = self.new_undo();
             undo.after_timeout = !stays_open;
             if self.path.state != CaState::Recovery {
@@ -440,7 +446,7 @@ impl Sender {
 
     /// Largest window, segments, that a timeout leaves.
     pub(super) fn kept_at_timeout(&self) -> u32 {
-        self.config.loss_window.max(self.cc.loss_window(&self.path))
+        self.config.rto_recovery.loss_window.max(self.cc.loss_window(&self.path))
     }
 
     /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with
@@ -470,6 +476,6 @@ impl Sender {
         // [RFC6298-5.4-1]
         self.window.cwnd_cnt = 0;
         self.retransmit(now, evidence, false, out);
-        self.waits_for_ack = self.config.timeout_sends_one && self.window.cwnd > 1;
+        self.waits_for_ack = self.config.rto_recovery.sends_one && self.window.cwnd > 1;
     }
 }

@@ -76,12 +76,12 @@ impl Sender {
     /// Decides how much leaves at once, and whether it does. The window has room for a segment, and
     /// the pacing allows it. `buffer`: bytes that the socket holds at most.
     pub(super) fn begin_skb(&mut self, now: Time, retransmission: bool, buffer: u64) -> Leaves {
-        if self.config.pacing != Pacing::RttOverCwnd {
+        if self.config.pacing.rule != Pacing::RttOverCwnd {
             self.pacer.is_late_by(now.since(self.last_sent_at.max(self.pacer.next_at())));
         }
         let by_one = !self.hands_down_several();
         // A device that reports nothing holds nothing back.
-        let tsq_shift = self.small_queue.pacing_shift.filter(|_| self.config.tsq != Tsq::Off);
+        let tsq_shift = self.small_queue.pacing_shift.filter(|_| self.config.host_queue.tsq != Tsq::Off);
         if by_one && tsq_shift.is_none() {
             (self.skb.left, self.skb.size) = (1, 1);
             return Leaves::Now;
@@ -112,12 +112,13 @@ impl Sender {
 
     /// Segments spaced over the round trip leave one by one.
     pub(super) fn hands_down_several(&self) -> bool {
-        self.config.segments_at_once == SegmentsAtOnce::Linux && self.config.pacing != Pacing::RttOverCwnd
+        self.config.host_queue.segments_at_once == SegmentsAtOnce::Linux
+            && self.config.pacing.rule != Pacing::RttOverCwnd
     }
 
     /// `tcp_tso_autosize`, `tcp_tso_segs`.
     fn sizing(&self) -> Sizing {
-        let shift = self.small_queue.pacing_shift.unwrap_or(self.config.tsq_pacing_shift);
+        let shift = self.small_queue.pacing_shift.unwrap_or(self.config.host_queue.tsq_pacing_shift);
         let span = Span::from_ns(1_000_000_000 >> shift.min(30));
         let at_rate = bytes_at_pacing_rate(span, &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
         // `tcp_tso_rtt_log` = 9: halved for each 512 us of the least round trip.

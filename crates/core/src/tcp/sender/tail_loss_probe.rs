@@ -21,8 +21,8 @@ impl Sender {
     /// time.
     // [RFC8985-7.2-1]
     pub(super) fn may_probe_tail(&self) -> bool {
-        self.config.tail_loss_probe
-            && self.config.recovery == Recovery::Sack
+        self.config.loss_recovery.tail_loss_probe
+            && self.config.loss_recovery.recovery == Recovery::Sack
             // [RFC8985-7.3-1]
             && self.tail_loss_probe.is_none()
             && matches!(self.path.state, CaState::Open | CaState::Cwr)
@@ -42,7 +42,7 @@ impl Sender {
 
     /// When a short wait that begins at `now` is over, as the host's timers have it.
     pub(super) fn after_slack(&self, now: Time, wait: Span) -> Time {
-        now + (wait + self.config.timer_slack).round_up_to(self.config.rto_granularity)
+        now + (wait + self.config.rto.timer_slack).round_up_to(self.config.rto.granularity)
     }
 
     /// `PTO`.
@@ -50,11 +50,11 @@ impl Sender {
         let srtt = self.rtt.srtt();
         if srtt.is_zero() {
             // [RFC8985-7.2-3]
-            return self.config.rto_initial;
+            return self.config.rto.initial;
         }
         // The ACK of a single segment may be delayed.
         // [RFC8985-7.2-4]
-        let delay = if self.board.packets_out() == 1 { self.config.max_ack_delay } else { Span::ZERO };
+        let delay = if self.board.packets_out() == 1 { self.config.loss_recovery.max_ack_delay } else { Span::ZERO };
         // [RFC8985-7.2-2]
         srtt.saturating_mul(2) + delay
     }

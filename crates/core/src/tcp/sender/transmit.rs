@@ -55,7 +55,7 @@ impl Sender {
             // [RFC6675-5-12]
             let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair() && !self.waits_for_ack;
             let unsent = self.write_end - self.snd_nxt.min(self.write_end);
-            let fin = self.closing && self.config.handshake && self.snd_nxt <= self.write_end;
+            let fin = self.closing && self.config.connection.handshake && self.snd_nxt <= self.write_end;
             // [RFC6675-4-11]
             if !retransmit && unsent == 0 && !fin {
                 self.delivery.mark_app_limited(self.path.in_flight);
@@ -70,7 +70,7 @@ impl Sender {
                 if self.pacer.must_wait(now) {
                     // Spaced over the round trip, the window is what sets the pace, though it is
                     // never full.
-                    limited_by_cwnd = self.config.pacing == Pacing::RttOverCwnd;
+                    limited_by_cwnd = self.config.pacing.rule == Pacing::RttOverCwnd;
                     break;
                 }
                 if let Leaves::Later { for_window } = self.begin_skb(now, retransmit, buffer) {
@@ -121,7 +121,7 @@ impl Sender {
     /// `tcp_sndbuf_expand`) and never shrinks. New segments can then follow while a hole is
     /// repaired.
     pub(super) fn expand_send_buffer(&mut self) -> u64 {
-        let most = self.config.send_buffer_max.get();
+        let most = self.config.buffers.send_max.get();
         if self.send_buffer < most {
             let wanted = 2 * u64::from(self.window.cwnd) * u64::from(self.path.mss);
             self.send_buffer = self.send_buffer.max(wanted.min(most));
@@ -140,10 +140,10 @@ impl Sender {
         if idle <= rto {
             return;
         }
-        if self.config.restart_after_idle && !self.owns_window {
+        if self.config.cwnd.restart_after_idle && !self.owns_window {
             let w = &mut self.window;
             // [RFC5681-4.1-2]
-            let restart = self.config.restart_window.min(w.cwnd).max(1);
+            let restart = self.config.cwnd.restart_window.min(w.cwnd).max(1);
             w.ssthresh = w.ssthresh.max(w.cwnd / 2 + w.cwnd / 4);
             let halvings = (idle.as_ns() / rto.as_ns().max(1)).min(31) as u32;
             w.cwnd = (w.cwnd >> halvings).max(restart);
@@ -155,7 +155,7 @@ impl Sender {
     /// `ends_skb`: it is the last of several segments that were handed down at once.
     pub(super) fn send_new(&mut self, now: Time, len: u16, ends_skb: bool, out: &mut Outputs) {
         let end = self.snd_nxt + u64::from(len);
-        let fin = self.closing && self.config.handshake && end == self.write_end;
+        let fin = self.closing && self.config.connection.handshake && end == self.write_end;
         let push = ends_skb || self.ends_what_was_written(self.snd_nxt, len);
         let segment = Segment {
             start: self.snd_nxt,
@@ -167,7 +167,7 @@ impl Sender {
         if self.board.is_empty() {
             self.delivery.begin(now);
         }
-        if !self.config.rtt_per_segment {
+        if !self.config.rto.rtt_per_segment {
             self.timing.start(segment.end(), now);
         }
         self.snd_nxt = segment.end();
@@ -195,7 +195,7 @@ impl Sender {
         // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent`
         // (net/ipv4/tcp_rate.c, Linux 6.12).
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
-        if self.config.recovery == Recovery::Sack && segment.start == self.snd_una {
+        if self.config.loss_recovery.recovery == Recovery::Sack && segment.start == self.snd_una {
             // Linux: the timer is that of the first segment, which has just been sent anew.
             // [RFC6298-5-1] [RFC6675-6-1]
             self.timers.retransmit = self.timeout_from(now);
@@ -246,7 +246,7 @@ impl Sender {
             p.flags |= TcpFlags::PSH;
         }
         if self.ecn_ok && segment.len > 0 && !is_repeated {
-            p.ecn = if self.config.ect1 { Ecn::Ect1 } else { Ecn::Ect0 };
+            p.ecn = if self.config.ecn.ect1 { Ecn::Ect1 } else { Ecn::Ect0 };
             if self.send_cwr {
                 p.flags |= TcpFlags::CWR;
                 self.send_cwr = false;
@@ -258,7 +258,7 @@ impl Sender {
         self.last_sent_at = now;
         self.reduction.on_send();
         // Linux does not space the first segments (`tcp_update_skb_after_send`).
-        if self.stats.segments_sent >= UNPACED || self.config.pacing == Pacing::RttOverCwnd {
+        if self.stats.segments_sent >= UNPACED || self.config.pacing.rule == Pacing::RttOverCwnd {
             self.pacer.on_send(size, &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
             self.path.next_send_at = self.pacer.next_at();
         }
@@ -281,7 +281,8 @@ mod tests {
     #[test]
     fn a_timeouts_retransmission_is_measured_from_the_last_delivery() {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
-        (config.handshake, config.timestamps, config.tail_loss_probe) = (false, false, false);
+        (config.connection.handshake, config.timestamps.enabled, config.loss_recovery.tail_loss_probe) =
+            (false, false, false);
         config.cc = CcConfig::by_name("bbr").unwrap();
         let mss = config.mss();
         let mut sender = Sender::new(FlowId(0), 0, Arc::new(config), Streams::of(1, 0));

@@ -33,7 +33,7 @@ impl SmallQueue {
 
     pub(super) fn on_send(&mut self, payload: u16, config: &TcpConfig) {
         if self.pacing_shift.is_some() && payload > 0 {
-            self.queued += u64::from(payload) + config.tsq_overhead.get();
+            self.queued += u64::from(payload) + config.host_queue.tsq_overhead.get();
         }
     }
 }
@@ -43,13 +43,13 @@ impl Sender {
     /// has been given, so that `tsq` can work. To be said before [`Sender::open`].
     /// `pacing_shift`: as the device asks (mac80211: 7); `None`: as the profile has it.
     pub fn enable_tsq(&mut self, pacing_shift: Option<u32>) {
-        self.small_queue.pacing_shift = Some(pacing_shift.unwrap_or(self.config.tsq_pacing_shift));
+        self.small_queue.pacing_shift = Some(pacing_shift.unwrap_or(self.config.host_queue.tsq_pacing_shift));
     }
 
     /// `segments` with `payload` bytes in all have left the host: sent and acknowledged, given up
     /// or dropped in its queues. Those without payload are not counted.
     pub fn on_released(&mut self, now: Time, segments: u32, payload: u64, out: &mut Outputs) {
-        let bytes = payload + u64::from(segments) * self.config.tsq_overhead.get();
+        let bytes = payload + u64::from(segments) * self.config.host_queue.tsq_overhead.get();
         self.small_queue.queued = self.small_queue.queued.saturating_sub(bytes);
         if self.small_queue.is_throttled && self.state == State::Established {
             self.count_until(now);
@@ -77,18 +77,19 @@ impl Sender {
     fn is_small_queue_full(&self, at_rate: u64, segments: u32, retransmission: bool) -> bool {
         let queued = self.small_queue.queued;
         let config = &*self.config;
-        let limit = config.tsq_limit.get();
-        match config.tsq {
+        let limit = config.host_queue.tsq_limit.get();
+        match config.host_queue.tsq {
             Tsq::Off => false,
             Tsq::Fixed => queued >= limit.max(1),
             Tsq::AtLeast => queued > limit && queued > at_rate,
             Tsq::AtMost => {
                 let payload = u64::from(segments) * u64::from(self.path.mss);
-                let memory = match config.segments_at_once {
-                    SegmentsAtOnce::Single => payload + config.tsq_overhead.get(),
+                let memory = match config.host_queue.segments_at_once {
+                    SegmentsAtOnce::Single => payload + config.host_queue.tsq_overhead.get(),
                     SegmentsAtOnce::Linux => payload + SKB_HEAD,
                 };
-                let is_paced = config.pacing != Pacing::Off || self.cc.pacing_rate(&self.window, &self.path).is_some();
+                let is_paced =
+                    config.pacing.rule != Pacing::Off || self.cc.pacing_rate(&self.window, &self.path).is_some();
                 let most = if is_paced { u64::MAX } else { limit };
                 let bound = at_rate.max(2 * memory).min(most).saturating_mul(if retransmission { 2 } else { 1 });
                 // `tcp_rtx_queue_empty_or_single_skb`: with no more than an skb outstanding the
@@ -129,10 +130,10 @@ mod tests {
         /// send as `write` says.
         fn new(reports: bool, write: u64, change: impl FnOnce(&mut TcpConfig)) -> Host {
             let mut config = profile::profile("linux-3.13").unwrap().resolve().unwrap();
-            (config.initial_window, config.max_cwnd) = (1000, u32::MAX);
-            config.send_buffer = Bytes::new(1 << 30);
-            config.receive_buffer = Bytes::new(1 << 30);
-            config.delayed_ack = Span::ZERO;
+            (config.cwnd.initial, config.cwnd.max) = (1000, u32::MAX);
+            config.buffers.send = Bytes::new(1 << 30);
+            config.buffers.receive = Bytes::new(1 << 30);
+            config.receiver.delayed_ack = Span::ZERO;
             change(&mut config);
             let config = Arc::new(config);
             let mut host = Host {
@@ -189,11 +190,11 @@ mod tests {
         use SegmentsAtOnce::{Linux, Single};
         let rule = |tsq, limit, overhead, shift, at_once| {
             move |c: &mut TcpConfig| {
-                c.tsq = tsq;
-                c.tsq_limit = Bytes::new(limit);
-                c.tsq_overhead = Bytes::new(overhead);
-                c.tsq_pacing_shift = shift;
-                c.segments_at_once = at_once;
+                c.host_queue.tsq = tsq;
+                c.host_queue.tsq_limit = Bytes::new(limit);
+                c.host_queue.tsq_overhead = Bytes::new(overhead);
+                c.host_queue.tsq_pacing_shift = shift;
+                c.host_queue.segments_at_once = at_once;
             }
         };
         for (tsq, limit, overhead, shift, at_once, segments) in [
@@ -281,9 +282,9 @@ mod tests {
             write in 1u64..2_000_000,
         ) {
             let mut host = Host::new(true, write, |c| {
-                c.initial_window = 10;
-                (c.tsq, c.tsq_limit, c.tsq_overhead) = (tsq, Bytes::new(limit), Bytes::new(overhead));
-                (c.tsq_pacing_shift, c.segments_at_once) = (shift, at_once);
+                c.cwnd.initial = 10;
+                (c.host_queue.tsq, c.host_queue.tsq_limit, c.host_queue.tsq_overhead) = (tsq, Bytes::new(limit), Bytes::new(overhead));
+                (c.host_queue.tsq_pacing_shift, c.host_queue.segments_at_once) = (shift, at_once);
             });
             let segment = 1448 + overhead;
             // An skb, and one more while only that is outstanding.

@@ -27,10 +27,10 @@ impl WindowUse {
     /// is enough.
     // [RFC9438-4.6-3]
     pub(super) fn may_grow(&self, w: &Window, prior_in_flight: u32, config: &TcpConfig) -> bool {
-        if !config.cwnd_validation {
+        if !config.cwnd.validation {
             true
-        } else if config.cwnd_slack > 0 {
-            prior_in_flight.saturating_add(config.cwnd_slack) >= w.cwnd
+        } else if config.cwnd.slack > 0 {
+            prior_in_flight.saturating_add(config.cwnd.slack) >= w.cwnd
         } else {
             self.is_limited || (w.in_slow_start() && w.cwnd < self.most_out.saturating_mul(2))
         }
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn the_window_grows_while_it_is_what_stops_the_sender() {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
-        (config.cwnd_validation, config.cwnd_slack) = (true, 0);
+        (config.cwnd.validation, config.cwnd.slack) = (true, 0);
         let avoidance = Window { cwnd: 10, cwnd_cnt: 0, ssthresh: 5 };
         let slow_start = Window { ssthresh: 20, ..avoidance };
         let mut used = WindowUse::default();
@@ -60,9 +60,9 @@ mod tests {
         assert!(used.may_grow(&avoidance, 4, &config), "until the round trip is over");
         used.note(false, 4, 1001, 3001);
         assert!(!used.may_grow(&avoidance, 4, &config) && !used.may_grow(&slow_start, 4, &config));
-        config.cwnd_slack = 6;
+        config.cwnd.slack = 6;
         assert!(used.may_grow(&avoidance, 4, &config) && !used.may_grow(&avoidance, 3, &config));
-        config.cwnd_validation = false;
+        config.cwnd.validation = false;
         assert!(used.may_grow(&avoidance, 0, &config));
     }
 }

@@ -5,7 +5,7 @@ use crate::packet::AccurateEcn;
 
 fn accurate(change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
     config("linux-6", |c| {
-        (c.ecn, c.ecn_echo, c.ect1) = (true, EcnEcho::Accurate, true);
+        (c.ecn.enabled, c.ecn.echo, c.ecn.ect1) = (true, EcnEcho::Accurate, true);
         change(c);
     })
 }
@@ -46,7 +46,7 @@ fn the_sender_counts_what_the_receiver_saw() {
 
 #[test]
 fn a_peer_that_does_not_know_it_gets_the_classic_echo() {
-    let classic = config("linux-6", |c| c.ecn = true);
+    let classic = config("linux-6", |c| c.ecn.enabled = true);
     let accurate = accurate(|_| {});
     let seldom = |n: u64| n % 200 == 199;
     for (a, b) in [(&accurate, &classic), (&classic, &accurate), (&classic, &classic)] {

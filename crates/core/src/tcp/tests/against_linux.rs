@@ -137,25 +137,25 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
         // RFC3517/RFC6675 loss
         // detection"): its runs with `tcp_recovery = 0` are the same as the default ones.
         "default" | "no_rack" => {}
-        "no_probe" => c.tail_loss_probe = false,
+        "no_probe" => c.loss_recovery.tail_loss_probe = false,
         // Without SACK the kernel counts duplicates.
         "no_sack" => {
-            c.recovery = Recovery::NewReno;
-            c.loss = LossConfig::by_name("dup_thresh").unwrap();
+            c.loss_recovery.recovery = Recovery::NewReno;
+            c.loss_recovery.loss = LossConfig::by_name("dup_thresh").unwrap();
         }
-        "no_timestamps" => c.timestamps = false,
-        "no_dsack" => c.dsack = false,
+        "no_timestamps" => c.timestamps.enabled = false,
+        "no_dsack" => c.loss_recovery.dsack = false,
         other => panic!("no setting {other}"),
     }
-    c.initial_window = case["window"].as_u64().unwrap() as u32;
+    c.cwnd.initial = case["window"].as_u64().unwrap() as u32;
     if !case["delayed_acks"].as_bool().unwrap() {
-        c.quick_acks = u32::MAX;
+        c.receiver.quick_acks = u32::MAX;
     }
-    c.send_buffer = Bytes::new(4 << 20);
+    c.buffers.send = Bytes::new(4 << 20);
     let window = case["receive_window"].as_u64().unwrap();
     if window > 0 {
-        c.receive_buffer = Bytes::new(window * u64::from(c.mss()));
-        c.receive_buffer_max = c.receive_buffer;
+        c.buffers.receive = Bytes::new(window * u64::from(c.mss()));
+        c.buffers.receive_max = c.buffers.receive;
     }
 }
 

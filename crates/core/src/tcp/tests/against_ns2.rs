@@ -23,9 +23,9 @@ fn events(csv: &'static str) -> Vec<Event> {
 /// from the SYN.
 fn run(recovery: Recovery, lost: &'static [u64], seconds: u64, bytes: u64, ssthresh: u32) -> Pair {
     let c = config("ns2-reno", |c| {
-        c.packet_bytes = 1500;
-        c.recovery = recovery;
-        c.initial_ssthresh = ssthresh;
+        c.connection.packet_bytes = 1500;
+        c.loss_recovery.recovery = recovery;
+        c.cwnd.initial_ssthresh = ssthresh;
     });
     let mut pair = Pair::same(&c, Span::from_ms(20));
     pair.rate = Some(DataRate::from_mbps(10));
@@ -100,8 +100,8 @@ fn timeouts_and_their_backoff() {
     // Segment 38 is lost with each of its first four transmissions; ours come at other counts than
     // ns-2's.
     let c = config("ns2-reno", |c| {
-        c.packet_bytes = 1500;
-        c.initial_ssthresh = 8;
+        c.connection.packet_bytes = 1500;
+        c.cwnd.initial_ssthresh = 8;
     });
     let mut pair = Pair::same(&c, Span::from_ms(20));
     pair.rate = Some(DataRate::from_mbps(10));
@@ -127,7 +127,7 @@ fn timeouts_and_their_backoff() {
 #[test]
 fn after_a_lost_syn() {
     let csv = include_str!("../../../../../evidence/figures/ns2/syn_lost.csv");
-    let c = config("ns2-reno", |c| c.packet_bytes = 1500);
+    let c = config("ns2-reno", |c| c.connection.packet_bytes = 1500);
     let mut pair = Pair::same(&c, Span::from_ms(20));
     pair.rate = Some(DataRate::from_mbps(10));
     let mut lost = Outputs::default();
@@ -151,7 +151,7 @@ fn after_a_lost_syn() {
 #[test]
 fn slow_start_overflow_and_its_repair() {
     let csv = include_str!("../../../../../evidence/figures/ns2/slow_start_overflow.csv");
-    let c = config("ns2-reno", |c| c.packet_bytes = 1500);
+    let c = config("ns2-reno", |c| c.connection.packet_bytes = 1500);
     let mut pair = Pair::same(&c, Span::from_ms(20));
     pair.rate = Some(DataRate::from_mbps(10));
     pair.limit = 19;

@@ -64,7 +64,7 @@ fn a_lost_syn_is_repeated_after_the_initial_timeout_and_the_window_starts_at_one
 #[test]
 fn after_a_lost_syn_the_timeout_is_three_seconds_or_what_timestamps_say() {
     for (timestamps, again) in [(false, 4_100.0), (true, 1_400.0)] {
-        let c = config("linux-6", |c| (c.timestamps, c.tail_loss_probe) = (timestamps, false));
+        let c = config("linux-6", |c| (c.timestamps.enabled, c.loss_recovery.tail_loss_probe) = (timestamps, false));
         let mut pair = Pair::same(&c, ONE_WAY).losing(&[0]);
         let mut out = Outputs::default();
         pair.sender.open(Time::ZERO, &mut out); // this SYN never arrives
@@ -103,7 +103,7 @@ fn a_transfer_closes_cleanly_even_when_fins_are_lost() {
 
 #[test]
 fn a_dead_path_is_given_up() {
-    let c = config("linux-6", |c| c.retries = 3);
+    let c = config("linux-6", |c| c.timers.retries = 3);
     let mut pair = Pair::same(&c, ONE_WAY);
     pair.data_fate = Box::new(|n, _| if n >= 10 { Fate::Lose } else { Fate::Pass });
     let mut pair = pair.start(u64::MAX);
@@ -116,7 +116,9 @@ fn a_dead_path_is_given_up() {
 /// arrives.
 #[test]
 fn a_path_on_which_data_get_through_is_not_given_up() {
-    let c = config("linux-6", |c| (c.retries, c.timestamps, c.tail_loss_probe) = (3, false, false));
+    let c = config("linux-6", |c| {
+        (c.timers.retries, c.timestamps.enabled, c.loss_recovery.tail_loss_probe) = (3, false, false)
+    });
     let mut pair = Pair::same(&c, ONE_WAY);
     let mut sent = std::collections::BTreeMap::new();
     pair.data_fate = Box::new(move |_, p| {
@@ -136,7 +138,7 @@ type Call<'a> = &'a mut dyn FnMut(&mut Sender, Time);
 /// A control finds the instant of each call in its path, whoever made the sender act.
 #[test]
 fn the_path_is_that_of_the_call() {
-    let c = config("linux-6", |c| c.handshake = false);
+    let c = config("linux-6", |c| c.connection.handshake = false);
     let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
     let mut out = Outputs::default();
     let mut ack = Packet::new(FlowId(0), Kind::Tcp, 0);
@@ -181,20 +183,20 @@ proptest! {
     ) {
         use rand::RngExt;
         let c = config(profile, |c| {
-            c.loss = super::loss::LossConfig::by_name(loss).unwrap();
-            (c.tail_loss_probe, c.dsack, c.recover_guard) = (tail_loss_probe, dsack, recover_guard);
-            c.deflates_above_threshold = deflates;
-            c.recovery = recovery;
-            c.prr = prr;
-            (c.frto, c.frto_response) = (frto, frto_response);
-            (c.rate_halving, c.undo_window_after_timeout) = (rate_halving, undo_window_after_timeout);
-            (c.undo_burst, c.cwnd_slack, c.loss_window) = (undo_burst, cwnd_slack, loss_window);
-            c.limited_transmit = limited_transmit;
-            c.limited_transmit_after_timeout = limited_transmit;
-            c.ssthresh_at_every_timeout = prr;
-            c.pacing = pacing;
-            c.retries = u32::MAX;
-            c.rto_max = Span::from_secs(5);
+            c.loss_recovery.loss = super::loss::LossConfig::by_name(loss).unwrap();
+            (c.loss_recovery.tail_loss_probe, c.loss_recovery.dsack, c.loss_recovery.recover_guard) = (tail_loss_probe, dsack, recover_guard);
+            c.loss_recovery.deflates_above_threshold = deflates;
+            c.loss_recovery.recovery = recovery;
+            c.loss_recovery.prr = prr;
+            (c.spurious_rto.frto, c.spurious_rto.frto_response) = (frto, frto_response);
+            (c.loss_recovery.rate_halving, c.undo.window_after_timeout) = (rate_halving, undo_window_after_timeout);
+            (c.undo.burst, c.cwnd.slack, c.rto_recovery.loss_window) = (undo_burst, cwnd_slack, loss_window);
+            c.loss_recovery.limited_transmit = limited_transmit;
+            c.rto_recovery.limited_transmit = limited_transmit;
+            c.rto_recovery.ssthresh_at_every_timeout = prr;
+            c.pacing.rule = pacing;
+            c.timers.retries = u32::MAX;
+            c.rto.max = Span::from_secs(5);
         });
         let fates = |component| {
             let mut rng = stream(seed, component, Purpose::LinkLoss);

@@ -10,8 +10,8 @@ use super::*;
 fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
     for (pushed_acks, later) in [(false, 40), (true, 0)] {
         let c = config("linux-6", |c| {
-            (c.quick_acks, c.receive_window_in_steps, c.pushed_acks) = (0, false, pushed_acks);
-            c.initial_window = 3;
+            (c.receiver.quick_acks, c.receiver.window_in_steps, c.receiver.pushed_acks) = (0, false, pushed_acks);
+            c.cwnd.initial = 3;
         });
         let mut pair = Pair::same(&c, ONE_WAY).start(3 * 1448);
         pair.run(Time::ZERO + Span::from_ms(1000));
@@ -29,9 +29,9 @@ fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
 fn what_waits_above_a_hole_takes_room_from_the_window() {
     for (receive_window_in_steps, edge) in [(true, 48), (false, 55)] {
         let c = config("linux-6", |c| {
-            c.handshake = false;
-            (c.receive_window_in_steps, c.receive_buffer) = (receive_window_in_steps, Bytes::new(50 * 1448));
-            c.receive_buffer_max = c.receive_buffer;
+            c.connection.handshake = false;
+            (c.receiver.window_in_steps, c.buffers.receive) = (receive_window_in_steps, Bytes::new(50 * 1448));
+            c.buffers.receive_max = c.buffers.receive;
         });
         let mut receiver = Receiver::new(FlowId(0), 0, c);
         let mut out = Outputs::default();
@@ -55,9 +55,9 @@ fn what_waits_above_a_hole_takes_room_from_the_window() {
 fn the_window_follows_the_buffer_with_single_acks() {
     let acks = |receive_window_in_steps| {
         let c = config("linux-6", |c| {
-            (c.receive_window_in_steps, c.initial_window, c.segments_at_once) =
+            (c.receiver.window_in_steps, c.cwnd.initial, c.host_queue.segments_at_once) =
                 (receive_window_in_steps, 60, SegmentsAtOnce::Single);
-            c.receive_buffer_max = c.receive_buffer;
+            c.buffers.receive_max = c.buffers.receive;
         });
         let mut pair = Pair::same(&c, ONE_WAY);
         pair.rate = Some(DataRate::from_mbps(10));
@@ -89,7 +89,7 @@ fn quick_acks_cover_the_start_of_a_connection() {
 // [RFC2883-4-5]
 #[test]
 fn sack_blocks_report_the_newest_range_first() {
-    let c = config("linux-6", |c| c.initial_window = 10);
+    let c = config("linux-6", |c| c.cwnd.initial = 10);
     let mut pair = Pair::same(&c, ONE_WAY).losing(&[1, 3, 5]).start(10 * 1448);
     pair.run(Time::ZERO + Span::from_ms(150));
     let newest = pair.flying.iter().filter(|f| !f.2).max_by_key(|f| f.1).unwrap();
@@ -104,8 +104,8 @@ fn sack_blocks_report_the_newest_range_first() {
 #[test]
 fn a_closed_window_is_probed_and_reopens() {
     let c = config("linux-6", |c| {
-        c.receive_buffer = Bytes::new(10 * 1448);
-        c.receive_buffer_max = c.receive_buffer;
+        c.buffers.receive = Bytes::new(10 * 1448);
+        c.buffers.receive_max = c.buffers.receive;
     });
     let mut pair = Pair::same(&c, ONE_WAY);
     pair.receiver.set_read_rate(Time::ZERO, Some(DataRate::from_bps(8 * 1448)));
@@ -124,8 +124,8 @@ fn a_closed_window_is_probed_and_reopens() {
 #[test]
 fn a_lost_window_update_does_not_stop_the_connection() {
     let c = config("linux-6", |c| {
-        c.receive_buffer = Bytes::new(4 * 1448);
-        c.receive_buffer_max = c.receive_buffer;
+        c.buffers.receive = Bytes::new(4 * 1448);
+        c.buffers.receive_max = c.buffers.receive;
     });
     let mut pair = Pair::same(&c, ONE_WAY);
     pair.receiver.set_read_rate(Time::ZERO, Some(DataRate::from_bps(8 * 1448)));
@@ -159,18 +159,18 @@ fn the_receive_buffer_grows_to_the_bandwidth_delay_product_and_the_send_buffer_h
     let full = story(|_| {});
     assert!(full > 95.0, "{full} Mbit/s");
     // Fixed buffers: window / RTT.
-    let fixed = story(|c| c.receive_buffer_max = c.receive_buffer);
+    let fixed = story(|c| c.buffers.receive_max = c.buffers.receive);
     assert!((fixed - 79872.0 * 8.0 / 0.1 / 1e6).abs() < 0.6, "{fixed}");
     let sender = story(|c| {
-        c.send_buffer = Bytes::new(100_000);
-        c.send_buffer_max = c.send_buffer;
+        c.buffers.send = Bytes::new(100_000);
+        c.buffers.send_max = c.buffers.send;
     });
     assert!((sender - 8.0).abs() < 0.3, "{sender}");
 }
 
 #[test]
 fn an_ecn_mark_reduces_once_per_window_without_a_retransmission() {
-    let c = config("linux-6", |c| c.ecn = true);
+    let c = config("linux-6", |c| c.ecn.enabled = true);
     let mut pair = Pair::same(&c, ONE_WAY);
     pair.data_fate = Box::new(|n, _| if (20..25).contains(&n) { Fate::Mark } else { Fate::Pass });
     let mut pair = pair.start(u64::MAX);
@@ -190,7 +190,7 @@ fn an_ecn_mark_reduces_once_per_window_without_a_retransmission() {
 #[test]
 fn after_a_pause_the_window_decays_only_where_the_profile_says_so() {
     for (restart, expected) in [(true, 10), (false, 40)] {
-        let c = config("linux-6", |c| c.restart_after_idle = restart);
+        let c = config("linux-6", |c| c.cwnd.restart_after_idle = restart);
         let mut pair = Pair::same(&c, ONE_WAY).start(70 * 1448);
         pair.run(Time::ZERO + Span::from_secs(10));
         let before = pair.sender.window().cwnd;
@@ -209,8 +209,8 @@ fn after_a_pause_the_window_decays_only_where_the_profile_says_so() {
 #[test]
 fn pacing_spreads_the_window_over_the_round_trip() {
     let c = config("ns2-reno", |c| {
-        c.pacing = Pacing::RttOverCwnd;
-        c.max_cwnd = 10;
+        c.pacing.rule = Pacing::RttOverCwnd;
+        c.cwnd.max = 10;
     });
     let mut pair = Pair::same(&c, ONE_WAY).start(u64::MAX);
     pair.run(Time::ZERO + Span::from_secs(3));

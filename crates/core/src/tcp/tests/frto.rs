@@ -14,16 +14,18 @@ const MSS: u64 = 1000;
 fn sender(frto: Frto, response: FrtoResponse, recovery: Recovery) -> Arc<TcpConfig> {
     config("linux-6", |c| {
         c.cc = CcConfig::by_name("reno").unwrap();
-        c.loss = LossConfig::by_name("dup_thresh").unwrap();
-        (c.frto, c.frto_response, c.recovery) = (frto, response, recovery);
-        (c.timestamps, c.dsack, c.tail_loss_probe, c.eifel) = (false, false, false, false);
-        c.packet_bytes = 40 + MSS as u16;
-        (c.quick_acks, c.receive_window_in_steps, c.segments_at_once) = (u32::MAX, false, SegmentsAtOnce::Single);
-        c.byte_counting = 1;
-        c.rate_halving = frto == Frto::Rfc4138;
-        c.prr = !c.rate_halving;
-        c.send_buffer = c.send_buffer_max;
-        c.receive_buffer = c.receive_buffer_max;
+        c.loss_recovery.loss = LossConfig::by_name("dup_thresh").unwrap();
+        (c.spurious_rto.frto, c.spurious_rto.frto_response, c.loss_recovery.recovery) = (frto, response, recovery);
+        (c.timestamps.enabled, c.loss_recovery.dsack, c.loss_recovery.tail_loss_probe, c.spurious_rto.eifel) =
+            (false, false, false, false);
+        c.connection.packet_bytes = 40 + MSS as u16;
+        (c.receiver.quick_acks, c.receiver.window_in_steps, c.host_queue.segments_at_once) =
+            (u32::MAX, false, SegmentsAtOnce::Single);
+        c.cwnd.byte_counting = 1;
+        c.loss_recovery.rate_halving = frto == Frto::Rfc4138;
+        c.loss_recovery.prr = !c.loss_recovery.rate_halving;
+        c.buffers.send = c.buffers.send_max;
+        c.buffers.receive = c.buffers.receive_max;
     })
 }
 
@@ -184,10 +186,11 @@ fn a_timeout_after_lost_acks_alone_is_taken_back_as_far_as_the_kernel_could() {
     {
         for (timestamps, dsack) in [(true, false), (false, true)] {
             let c = config(profile, |c| {
-                (c.timestamps, c.dsack, c.tail_loss_probe) = (timestamps, dsack, false);
-                (c.initial_window, c.quick_acks, c.byte_counting) = (10, u32::MAX, 1);
+                (c.timestamps.enabled, c.loss_recovery.dsack, c.loss_recovery.tail_loss_probe) =
+                    (timestamps, dsack, false);
+                (c.cwnd.initial, c.receiver.quick_acks, c.cwnd.byte_counting) = (10, u32::MAX, 1);
                 c.cc = CcConfig::by_name("cubic").unwrap();
-                (c.send_buffer, c.receive_buffer) = (c.send_buffer_max, c.receive_buffer_max);
+                (c.buffers.send, c.buffers.receive) = (c.buffers.send_max, c.buffers.receive_max);
             });
             let mut pair = Pair::same(&c, ONE_WAY);
             pair.ack_fate = Box::new(|n, _| if (10..30).contains(&n) { Fate::Lose } else { Fate::Pass });

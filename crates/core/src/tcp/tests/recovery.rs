@@ -22,8 +22,8 @@ fn one_lost_segment_is_retransmitted_on_the_third_duplicate_and_the_window_halve
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
         for prr in [false, true] {
             let c = config("ns2-reno", |c| {
-                c.recovery = recovery;
-                c.prr = prr;
+                c.loss_recovery.recovery = recovery;
+                c.loss_recovery.prr = prr;
             });
             let mss = u64::from(c.mss());
             // Rounds of 2, 4, 8, 16: segment 14 is the first of the fourth round.
@@ -50,7 +50,7 @@ fn one_lost_segment_is_retransmitted_on_the_third_duplicate_and_the_window_halve
 #[test]
 fn several_losses_in_a_window_cost_reno_a_timeout_newreno_a_round_each_and_sack_one_round() {
     let story = |recovery| {
-        let c = config("ns2-reno", |c| c.recovery = recovery);
+        let c = config("ns2-reno", |c| c.loss_recovery.recovery = recovery);
         let mut pair = Pair::same(&c, ONE_WAY).losing(&[14, 16, 18]).start(60 * 960);
         pair.run(Time::ZERO + Span::from_secs(20));
         assert_eq!(pair.receiver.stats().bytes_delivered, 60 * 960);
@@ -72,8 +72,8 @@ fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates()
     // from limited transmit.
     for (limited_transmit, timeouts) in [(true, 0), (false, 1)] {
         let c = config("ns2-reno", |c| {
-            c.limited_transmit = limited_transmit;
-            c.max_cwnd = 3;
+            c.loss_recovery.limited_transmit = limited_transmit;
+            c.cwnd.max = 3;
         });
         let mut pair = Pair::same(&c, ONE_WAY).losing(&[10]).start(960 * 40);
         pair.run(Time::ZERO + Span::from_secs(10));
@@ -88,8 +88,8 @@ fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates()
 fn timeouts_back_off_and_the_window_restarts_at_one() {
     for again in [false, true] {
         let c = config("ns2-reno", |c| {
-            c.rto_min = Span::from_secs(1);
-            c.ssthresh_at_every_timeout = again;
+            c.rto.min = Span::from_secs(1);
+            c.rto_recovery.ssthresh_at_every_timeout = again;
         });
         // Data 6 to 13 is the third window: all of it and the first two retransmissions of its head
         // are lost.
@@ -114,8 +114,8 @@ fn timeouts_back_off_and_the_window_restarts_at_one() {
 fn the_loss_window_is_what_leaves_after_a_timeout() {
     for (loss_window, expected) in [(1, 1), (3, 3), (8, 8), (u32::MAX, 8)] {
         let c = config("ns2-reno", |c| {
-            c.rto_min = Span::from_secs(1);
-            c.loss_window = loss_window;
+            c.rto.min = Span::from_secs(1);
+            c.rto_recovery.loss_window = loss_window;
         });
         let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13]).start(u64::MAX);
         pair.run(Time::ZERO + Span::from_ms(1399));
@@ -130,9 +130,9 @@ fn the_loss_window_is_what_leaves_after_a_timeout() {
 #[test]
 fn what_linux_keeps_at_a_timeout_waits_for_an_ack() {
     let c = config("ns2-reno", |c| {
-        c.rto_min = Span::from_secs(1);
-        c.loss_window = 8;
-        c.timeout_sends_one = true;
+        c.rto.min = Span::from_secs(1);
+        c.rto_recovery.loss_window = 8;
+        c.rto_recovery.sends_one = true;
     });
     let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13]).start(u64::MAX);
     pair.run(Time::ZERO + Span::from_ms(1399));
@@ -147,8 +147,8 @@ fn what_linux_keeps_at_a_timeout_waits_for_an_ack() {
 #[test]
 fn each_timeout_of_linux_sends_the_first_alone() {
     let c = lone_config(Recovery::Sack, |c| {
-        c.loss_window = 4;
-        c.timeout_sends_one = true;
+        c.rto_recovery.loss_window = 4;
+        c.rto_recovery.sends_one = true;
     });
     let (mut sender, mut out) = lone_sender(c, 10);
     for _ in 0..3 {
@@ -167,7 +167,7 @@ fn new_data_leaves_with_a_timeout_that_sends_one() {
         let c = lone_config(Recovery::Sack, |c| {
             let text = format!(r#"{{ "name": "tcp_av", "after_timeout": "{after}" }}"#);
             c.cc = serde_json::from_str(&text).unwrap();
-            c.timeout_sends_one = true;
+            c.rto_recovery.sends_one = true;
         });
         let (mut sender, mut out) = lone_sender(c, 10);
         let timeout = sender.deadline();
@@ -183,7 +183,7 @@ fn new_data_leaves_with_a_timeout_that_sends_one() {
 fn who_keeps_a_window_after_a_timeout_does_not_wait_for_a_verdict() {
     let leaves = |change: fn(&mut TcpConfig)| {
         let c = lone_config(Recovery::Sack, |c| {
-            c.frto = Frto::Rfc4138;
+            c.spurious_rto.frto = Frto::Rfc4138;
             change(c);
         });
         let (mut sender, mut out) = lone_sender(c, 10);
@@ -192,7 +192,7 @@ fn who_keeps_a_window_after_a_timeout_does_not_wait_for_a_verdict() {
         left(&mut out)
     };
     assert_eq!(leaves(|_| {}), [0]);
-    assert_eq!(leaves(|c| c.loss_window = 4), [0, 1, 2, 3]);
+    assert_eq!(leaves(|c| c.rto_recovery.loss_window = 4), [0, 1, 2, 3]);
     // Nothing was measured yet: two segments.
     assert_eq!(leaves(|c| c.cc = crate::tcp::cc::CcConfig::by_name("tcp_av").unwrap()), [0, 1]);
 }
@@ -204,8 +204,8 @@ fn who_keeps_a_window_after_a_timeout_does_not_wait_for_a_verdict() {
 fn rate_halving_spreads_the_reduction_over_the_round_trip() {
     for (halving, quiet) in [(false, true), (true, false)] {
         let c = config("ns2-reno", |c| {
-            c.recovery = Recovery::Sack;
-            c.rate_halving = halving;
+            c.loss_recovery.recovery = Recovery::Sack;
+            c.loss_recovery.rate_halving = halving;
         });
         // Rounds of 2, 4, 8, 16 at 100, 200, 300 and 400 ms: segment 14 is the first of the fourth
         // round. Its ACKs come one by one.
@@ -230,7 +230,7 @@ fn a_spurious_timeout_is_taken_back_with_timestamps() {
         // Not CUBIC, whose HyStart takes the late ACKs for a queue; and neither DSACKs nor F-RTO,
         // which would take it back as well.
         let c = config("linux-6", |c| {
-            (c.eifel, c.dsack, c.frto) = (eifel, false, Frto::Off);
+            (c.spurious_rto.eifel, c.loss_recovery.dsack, c.spurious_rto.frto) = (eifel, false, Frto::Off);
             c.cc = super::cc::CcConfig::by_name("reno").unwrap();
         });
         let mut pair = Pair::same(&c, ONE_WAY);
@@ -259,7 +259,9 @@ fn a_spurious_timeout_is_taken_back_with_timestamps() {
 /// which left after them.
 #[test]
 fn new_data_that_left_before_the_retransmission_in_the_same_instant_does_not_declare_it_lost() {
-    let c = config("linux-6", |c| (c.handshake, c.segments_at_once) = (false, SegmentsAtOnce::Single));
+    let c = config("linux-6", |c| {
+        (c.connection.handshake, c.host_queue.segments_at_once) = (false, SegmentsAtOnce::Single)
+    });
     let mut pair = Pair::same(&c, ONE_WAY).losing(&[0]).start(40 * 1448);
     pair.run(Time::ZERO + Span::from_secs(5));
     let second_round: Vec<u64> = pair.sent_between(99.0, 101.0, 1448);
@@ -298,14 +300,15 @@ fn ack_of(acked: u32, sack: Option<(u32, u32)>) -> Packet {
 fn lone_config(recovery: Recovery, change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
     config("linux-6", |c| {
         c.cc = super::cc::CcConfig::by_name("reno").unwrap();
-        c.loss = super::loss::LossConfig::by_name("dup_thresh").unwrap();
-        (c.recovery, c.handshake, c.timestamps, c.tail_loss_probe) = (recovery, false, false, false);
-        (c.packet_bytes, c.initial_window, c.byte_counting) = (1040, 10, 1);
+        c.loss_recovery.loss = super::loss::LossConfig::by_name("dup_thresh").unwrap();
+        (c.loss_recovery.recovery, c.connection.handshake, c.timestamps.enabled, c.loss_recovery.tail_loss_probe) =
+            (recovery, false, false, false);
+        (c.connection.packet_bytes, c.cwnd.initial, c.cwnd.byte_counting) = (1040, 10, 1);
         // The RFCs know of no skbs.
-        c.segments_at_once = SegmentsAtOnce::Single;
-        c.timeout_sends_one = false;
+        c.host_queue.segments_at_once = SegmentsAtOnce::Single;
+        c.rto_recovery.sends_one = false;
         // The window that `ack_of` tells.
-        (c.send_buffer, c.receive_buffer) = (c.send_buffer_max, Bytes::new(1 << 20));
+        (c.buffers.send, c.buffers.receive) = (c.buffers.send_max, Bytes::new(1 << 20));
         change(c);
     })
 }
@@ -321,7 +324,7 @@ fn left(out: &mut Outputs) -> Vec<u32> {
 // [RFC5681-2-2] [RFC5681-3-1] [RFC5681-3.2-5] [RFC5681-3.2-8] [RFC5681-3.2-9] [RFC5681-3.2-10] [RFC5681-3.2-11]
 #[test]
 fn duplicates_let_segments_leave_without_a_change_of_the_window() {
-    let c = lone_config(Recovery::NewReno, |c| c.prr = false);
+    let c = lone_config(Recovery::NewReno, |c| c.loss_recovery.prr = false);
     let (mut sender, mut out) = lone_sender(c, 10);
     let at = Time::ZERO + RTT;
     let mut duplicate = || {
@@ -357,7 +360,7 @@ fn a_duplicate_without_news_lets_nothing_leave_where_there_is_sack() {
 #[test]
 fn the_window_stays_inflated_after_exactly_the_threshold_where_it_is_bsds() {
     let cwnd_after = |duplicates, above| {
-        let c = lone_config(Recovery::Reno, |c| c.deflates_above_threshold = above);
+        let c = lone_config(Recovery::Reno, |c| c.loss_recovery.deflates_above_threshold = above);
         let (mut sender, mut out) = lone_sender(c, 10);
         (0..duplicates).for_each(|_| sender.on_packet(Time::ZERO + RTT, &ack_of(0, None), &mut out));
         assert_eq!(sender.stats().fast_retransmits, 1);
@@ -376,7 +379,9 @@ fn the_window_stays_inflated_after_exactly_the_threshold_where_it_is_bsds() {
 #[test]
 fn duplicates_from_before_a_timeout_begin_no_fast_retransmit() {
     for (guard, fast) in [(true, 0), (false, 1)] {
-        let c = lone_config(Recovery::NewReno, |c| (c.recover_guard, c.frto) = (guard, Frto::Off));
+        let c = lone_config(Recovery::NewReno, |c| {
+            (c.loss_recovery.recover_guard, c.spurious_rto.frto) = (guard, Frto::Off)
+        });
         let (mut sender, mut out) = lone_sender(c, 10);
         let timeout = sender.deadline();
         sender.on_deadline(timeout, &mut out);
@@ -407,7 +412,7 @@ fn duplicates_from_before_a_timeout_begin_no_fast_retransmit() {
 // [RFC6675-5.1-1] [RFC6675-5.1-2] [RFC6675-5.1-3] [RFC6675-5.1-4] [RFC6675-5.1-5]
 #[test]
 fn a_timeout_ends_the_recovery_and_keeps_what_sack_has_told() {
-    let c = config("ns2-reno", |c| c.recovery = Recovery::Sack);
+    let c = config("ns2-reno", |c| c.loss_recovery.recovery = Recovery::Sack);
     let mut pair = Pair::same(&c, ONE_WAY);
     let mut left = [(14, 2), (16, 1)];
     pair.data_fate = Box::new(move |_, p| {
@@ -437,7 +442,9 @@ fn a_timeout_ends_the_recovery_and_keeps_what_sack_has_told() {
 // [RFC6675-5-8] [RFC6675-5-10] [RFC6675-5-11] [RFC6675-5-12] [RFC8985-9.3-1]
 #[test]
 fn a_recovery_repeats_what_is_lost_first_and_lasts_until_its_point() {
-    let c = lone_config(Recovery::Sack, |c| (c.prr, c.initial_window, c.limited_transmit) = (false, 20, false));
+    let c = lone_config(Recovery::Sack, |c| {
+        (c.loss_recovery.prr, c.cwnd.initial, c.loss_recovery.limited_transmit) = (false, 20, false)
+    });
     let (mut sender, mut out) = lone_sender(c, 20);
     let at = Time::ZERO + RTT;
     let mut receive = |acked, sack| {
@@ -462,7 +469,7 @@ fn a_recovery_repeats_what_is_lost_first_and_lasts_until_its_point() {
 #[test]
 fn an_ack_adds_to_slow_start_what_byte_counting_allows() {
     for (byte_counting, window) in [(0, 11), (1, 11), (2, 12), (u32::MAX, 14)] {
-        let c = lone_config(Recovery::Sack, |c| c.byte_counting = byte_counting);
+        let c = lone_config(Recovery::Sack, |c| c.cwnd.byte_counting = byte_counting);
         let (mut sender, mut out) = lone_sender(c, 10);
         sender.on_packet(Time::ZERO + RTT, &ack_of(4, None), &mut out);
         assert_eq!(sender.window().cwnd, window, "byte counting {byte_counting}");
@@ -476,8 +483,8 @@ fn an_ack_adds_to_slow_start_what_byte_counting_allows() {
 fn after_reordering_the_window_grows_above_holes() {
     for (credit, overtaken_by, grown) in [(true, 3, 12), (true, 1, 11), (false, 3, 11)] {
         let c = lone_config(Recovery::Sack, |c| {
-            (c.byte_counting, c.delivery_credit) = (u32::MAX, credit);
-            if let super::loss::LossConfig::DupThresh(own) = &mut c.loss {
+            (c.cwnd.byte_counting, c.cwnd.delivery_credit) = (u32::MAX, credit);
+            if let super::loss::LossConfig::DupThresh(own) = &mut c.loss_recovery.loss {
                 own.threshold = std::num::NonZeroU32::new(100).unwrap();
             }
         });
@@ -516,7 +523,7 @@ fn the_timer_runs_from_each_ack_and_stops_with_the_last() {
 // [RFC6582-3.2-3] [RFC6582-3.2-4c]
 #[test]
 fn only_the_first_partial_ack_starts_the_timer_anew() {
-    let (mut sender, mut out) = lone_sender(lone_config(Recovery::NewReno, |c| c.prr = false), 10);
+    let (mut sender, mut out) = lone_sender(lone_config(Recovery::NewReno, |c| c.loss_recovery.prr = false), 10);
     let at = |ms| Time::ZERO + Span::from_ms(ms);
     (0..7).for_each(|_| sender.on_packet(at(100), &ack_of(0, None), &mut out));
     assert_eq!(left(&mut out)[2], 0, "after two by limited transmit");
@@ -539,7 +546,7 @@ fn only_the_first_partial_ack_starts_the_timer_anew() {
 // [RFC5681-3.2-12]
 #[test]
 fn reno_ends_its_recovery_with_the_first_new_ack() {
-    let c = lone_config(Recovery::Reno, |c| c.prr = false);
+    let c = lone_config(Recovery::Reno, |c| c.loss_recovery.prr = false);
     let (mut sender, mut out) = lone_sender(c, 10);
     let at = Time::ZERO + RTT;
     (0..7).for_each(|_| sender.on_packet(at, &ack_of(0, None), &mut out));
@@ -554,7 +561,7 @@ fn reno_ends_its_recovery_with_the_first_new_ack() {
 #[test]
 fn the_ack_of_a_repeated_segment_measures_no_round_trip() {
     for (acked, measured) in [(1, None), (3, None)] {
-        let c = lone_config(Recovery::Sack, |c| c.frto = Frto::Off);
+        let c = lone_config(Recovery::Sack, |c| c.spurious_rto.frto = Frto::Off);
         let (mut sender, mut out) = lone_sender(c, 10);
         let timeout = sender.deadline();
         sender.on_deadline(timeout, &mut out);
@@ -592,7 +599,7 @@ fn a_sender_knows_a_duplicate_report_by_its_place() {
 /// (`tcp_sacktag_write_queue` sorts the blocks).
 #[test]
 fn blocks_that_one_ack_tells_together_are_no_reordering() {
-    let c = config("linux-6", |c| (c.initial_window, c.segments_at_once) = (20, SegmentsAtOnce::Single));
+    let c = config("linux-6", |c| (c.cwnd.initial, c.host_queue.segments_at_once) = (20, SegmentsAtOnce::Single));
     let mut pair = Pair::same(&c, ONE_WAY).losing(&[3, 12]);
     // ACKs of segments 0 to 2, 4 to 6, 7 to 11, and 13 to 15: those of the third group are lost.
     pair.ack_fate = Box::new(|n, _| if (6..11).contains(&n) { Fate::Lose } else { Fate::Pass });
@@ -624,7 +631,7 @@ fn acks_of_an_earlier_recoverys_retransmissions_take_nothing_back() {
 fn the_first_retransmission_of_a_control_that_owns_the_window_keeps_to_the_pacing() {
     let c = config("linux-6", |c| {
         c.cc = super::cc::CcConfig::by_name("bbr").unwrap();
-        c.segments_at_once = SegmentsAtOnce::Single;
+        c.host_queue.segments_at_once = SegmentsAtOnce::Single;
     });
     let mut pair = Pair::same(&c, ONE_WAY);
     pair.rate = Some(DataRate::from_mbps(8));

@@ -39,9 +39,9 @@ fn bursts(c: &Arc<TcpConfig>, one_way: Span, mbps: u64, bytes: u64, until: Span)
 fn in_avoidance(change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
     config("linux-6", |c| {
         c.cc = CcConfig::by_name("reno").unwrap();
-        (c.initial_window, c.initial_ssthresh, c.max_cwnd) = (100, 100, 100);
-        (c.receive_buffer, c.receive_window_in_steps) = (c.receive_buffer_max, false);
-        c.send_buffer = c.send_buffer_max;
+        (c.cwnd.initial, c.cwnd.initial_ssthresh, c.cwnd.max) = (100, 100, 100);
+        (c.buffers.receive, c.receiver.window_in_steps) = (c.buffers.receive_max, false);
+        c.buffers.send = c.buffers.send_max;
         change(c);
     })
 }
@@ -63,7 +63,7 @@ fn what_the_window_allows_waits_for_further_acks_for_a_millisecond() {
     assert!(sizes.iter().all(|&n| n <= 10) && most * 10 > sizes.len() * 6, "{sizes:?}");
     let sizes = steady(8, |_| {});
     assert!(sizes.iter().all(|n| (1..=2).contains(n)), "{sizes:?}");
-    let sizes = steady(100, |c| c.segments_at_once = SegmentsAtOnce::Single);
+    let sizes = steady(100, |c| c.host_queue.segments_at_once = SegmentsAtOnce::Single);
     assert!(sizes.iter().all(|n| (1..=2).contains(n)), "{sizes:?}");
 }
 
@@ -99,7 +99,7 @@ fn bbr_spaces_pairs_and_its_first_ten_segments_not_at_all() {
 #[test]
 fn psh_ends_what_was_written() {
     let ends = |at_once| {
-        let c = config("linux-6", |c| (c.segments_at_once, c.initial_window) = (at_once, 5));
+        let c = config("linux-6", |c| (c.host_queue.segments_at_once, c.cwnd.initial) = (at_once, 5));
         let all = bursts(&c, ONE_WAY, 100, 5 * 1448, Span::from_ms(500));
         all.into_iter().map(|b| (b.1, b.2)).collect::<Vec<_>>()
     };
@@ -113,7 +113,8 @@ fn psh_ends_what_was_written() {
 #[test]
 fn a_lost_skb_leaves_again_as_a_whole() {
     let together = |at_once| {
-        let c = config("linux-6", |c| (c.cc, c.segments_at_once) = (CcConfig::by_name("bbr").unwrap(), at_once));
+        let c =
+            config("linux-6", |c| (c.cc, c.host_queue.segments_at_once) = (CcConfig::by_name("bbr").unwrap(), at_once));
         let mut pair = Pair::same(&c, Span::from_ms(20));
         pair.rate = Some(DataRate::from_mbps(8));
         // Six in a row, so that whole skbs of two are among them.

@@ -37,19 +37,19 @@ impl Story {
 
     fn run(&self) -> Pair {
         let c = config(self.profile, |c| {
-            c.timestamps = false;
-            c.packet_bytes = 40 + MSS as u16;
+            c.timestamps.enabled = false;
+            c.connection.packet_bytes = 40 + MSS as u16;
             c.cc = crate::tcp::cc::CcConfig::by_name("reno").unwrap();
-            c.loss = self.loss.clone();
-            c.recovery = self.recovery;
-            c.limited_transmit = self.limited_transmit;
-            c.tail_loss_probe = self.tail_loss_probe;
-            (c.initial_window, c.max_cwnd) = (self.window, self.window);
-            (c.quick_acks, c.receive_window_in_steps, c.pushed_acks) = (0, false, false);
-            c.segments_at_once = SegmentsAtOnce::Single;
-            c.timer_slack = Span::ZERO;
+            c.loss_recovery.loss = self.loss.clone();
+            c.loss_recovery.recovery = self.recovery;
+            c.loss_recovery.limited_transmit = self.limited_transmit;
+            c.loss_recovery.tail_loss_probe = self.tail_loss_probe;
+            (c.cwnd.initial, c.cwnd.max) = (self.window, self.window);
+            (c.receiver.quick_acks, c.receiver.window_in_steps, c.receiver.pushed_acks) = (0, false, false);
+            c.host_queue.segments_at_once = SegmentsAtOnce::Single;
+            c.rto.timer_slack = Span::ZERO;
             if !self.delayed {
-                c.delayed_ack = Span::ZERO;
+                c.receiver.delayed_ack = Span::ZERO;
             }
         });
         let bytes = if self.segments == u64::MAX { u64::MAX } else { self.segments * MSS };
@@ -204,7 +204,7 @@ fn a_tail_loss_probe_replaces_the_timeout() {
 fn a_loss_repaired_by_the_probe_alone_reduces_the_window() {
     let c = config("linux-6", |c| {
         c.cc = crate::tcp::cc::CcConfig::by_name("reno").unwrap();
-        (c.quick_acks, c.restart_after_idle) = (1000, false);
+        (c.receiver.quick_acks, c.cwnd.restart_after_idle) = (1000, false);
     });
     let mut pair = Pair::same(&c, ONE_WAY).losing(&[9]).start(10 * u64::from(c.mss()));
     pair.run(Time::ZERO + Span::from_secs(1));
@@ -225,7 +225,7 @@ fn a_loss_repaired_by_the_probe_alone_reduces_the_window() {
 #[test]
 fn a_lost_probe_leaves_the_rest_to_the_timeout() {
     for (rto_min_ms, probe_at, timeout) in [(200, 500.0..500.1, 300.0), (1000, 600.0..609.0, 1000.0)] {
-        let c = config("linux-6", |c| (c.quick_acks, c.rto_min) = (1000, Span::from_ms(rto_min_ms)));
+        let c = config("linux-6", |c| (c.receiver.quick_acks, c.rto.min) = (1000, Span::from_ms(rto_min_ms)));
         let mut pair = Pair::same(&c, ONE_WAY).losing(&[9, 10]).start(10 * u64::from(c.mss()));
         pair.run(Time::ZERO + Span::from_secs(5));
         let stats = pair.sender.stats();
@@ -241,7 +241,7 @@ fn a_lost_probe_leaves_the_rest_to_the_timeout() {
 // [RFC8985-7.3-1]
 #[test]
 fn new_data_behind_a_probe_starts_no_other() {
-    let c = config("linux-6", |c| (c.quick_acks, c.rto_min) = (1000, Span::from_secs(1)));
+    let c = config("linux-6", |c| (c.receiver.quick_acks, c.rto.min) = (1000, Span::from_secs(1)));
     let mut pair = Pair::same(&c, ONE_WAY);
     pair.data_fate = Box::new(|n, _| if n >= 9 { Fate::Lose } else { Fate::Pass });
     let mut pair = pair.start(10 * u64::from(c.mss()));
@@ -263,7 +263,7 @@ fn new_data_behind_a_probe_starts_no_other() {
 #[test]
 fn a_probe_is_new_data_where_there_is_some() {
     for (handshake, sent_at, probe_at) in [(true, 100.0, 300.0..309.0), (false, 0.0, 1000.0..1000.1)] {
-        let c = config("linux-6", |c| (c.handshake, c.quick_acks) = (handshake, 1000));
+        let c = config("linux-6", |c| (c.connection.handshake, c.receiver.quick_acks) = (handshake, 1000));
         let mut pair = Pair::same(&c, ONE_WAY);
         pair.ack_fate = Box::new(|n, _| if n < 10 { Fate::Lose } else { Fate::Pass });
         let mut pair = pair.start(u64::MAX);
@@ -291,10 +291,10 @@ fn needless_retransmissions_are_taken_back_and_reordering_is_learnt() {
     ] {
         let c = config("linux-6", |c| {
             c.cc = crate::tcp::cc::CcConfig::by_name("reno").unwrap();
-            c.loss = LossConfig::by_name(loss).unwrap();
-            (c.dsack, c.eifel) = (dsack, false);
-            c.max_cwnd = 40;
-            c.delayed_ack = Span::ZERO;
+            c.loss_recovery.loss = LossConfig::by_name(loss).unwrap();
+            (c.loss_recovery.dsack, c.spurious_rto.eifel) = (dsack, false);
+            c.cwnd.max = 40;
+            c.receiver.delayed_ack = Span::ZERO;
         });
         let mut pair = Pair::same(&c, ONE_WAY);
         pair.rate = Some(DataRate::from_mbps(10));
@@ -338,7 +338,7 @@ fn timeouts_of_bsd_expire_at_ticks() {
 fn what_a_coarse_clock_shows_depends_on_when_it_ticks() {
     let waits: Vec<f64> = (0..10)
         .map(|phase_ms| {
-            let c = config("ns2-reno", |c| c.max_cwnd = 1);
+            let c = config("ns2-reno", |c| c.cwnd.max = 1);
             let mut pair = Pair::same(&c, Span::from_us(101_500)).losing(&[12]);
             pair.sender.set_timer_phase(Span::from_ms(phase_ms));
             let mut pair = pair.start(13 * 960);

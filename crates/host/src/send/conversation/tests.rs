@@ -48,10 +48,10 @@ const FAR: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 7
 impl Far {
     fn new(mss: u16, without: Without, initial: u32, initial_of_near: u32) -> Far {
         let mut config = crate::send::config("linux-6", &[]).unwrap();
-        config.packet_bytes = mss + 40;
-        config.timestamps = !without.timestamps;
+        config.connection.packet_bytes = mss + 40;
+        config.timestamps.enabled = !without.timestamps;
         if without.sack {
-            config.recovery = Recovery::NewReno;
+            config.loss_recovery.recovery = Recovery::NewReno;
         }
         let config = Arc::new(config);
         let mut announced = Announced::of(&config, &config);
@@ -176,7 +176,11 @@ fn what_the_answer_refuses_is_left_out() {
         assert_eq!(near.end(), Some(&End::Closed), "{without:?}");
         assert!(far.received == data(100_000), "{without:?}");
         let config = near.config();
-        assert_eq!((config.recovery, config.timestamps, config.mss()), (recovery, timestamps, segment), "{without:?}");
+        assert_eq!(
+            (config.loss_recovery.recovery, config.timestamps.enabled, config.mss()),
+            (recovery, timestamps, segment),
+            "{without:?}"
+        );
         assert_eq!(far.config.mss(), u32::from(mss) - if timestamps { 12 } else { 0 });
         assert_eq!(near.stats().segments_retransmitted, 0, "{without:?}");
     }

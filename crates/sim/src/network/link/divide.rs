@@ -1,6 +1,8 @@
 //! Links of a world that is divided into parts, and taken together again at the end.
 
-use super::{LineKind, Links};
+#[cfg(test)]
+use super::{Departures, LinkKind};
+use super::{Links, SHARED};
 use crate::path::Hop;
 use crate::spec::LinkId;
 
@@ -13,7 +15,7 @@ impl Links {
             let stats = &mut self.stats[link.index()];
             if stats.feeder.is_some_and(|feeder| apart(feeder, link)) {
                 stats.feeder = None;
-                self.lines[link.index()].kind = LineKind::Plain;
+                self.lines[link.index()].kind = SHARED;
                 unfused.push(link);
             }
         }
@@ -31,6 +33,17 @@ impl Links {
         std::mem::swap(&mut self.stats[link.index()], &mut from.stats[link.index()]);
         if let Some(queue) = self.stats[link.index()].queued() {
             std::mem::swap(&mut self.queued[queue.index()], &mut from.queued[queue.index()]);
+        }
+    }
+
+    /// Has all drop-tail links computed as [`Departures::General`] says.
+    #[cfg(test)]
+    pub(crate) fn compute_generally(&mut self, hops: &mut [Hop]) {
+        self.unfuse(|_, _| true, hops);
+        for line in &mut self.lines {
+            if let LinkKind::DropTail(departures) = &mut line.kind {
+                *departures = Departures::General;
+            }
         }
     }
 

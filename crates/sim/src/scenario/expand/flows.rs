@@ -228,7 +228,7 @@ impl<'a> Expander<'a> {
     fn configs(&mut self, path: &Path, flow: &Flow, (from, to): (Members, Members)) -> Option<(TcpConfig, TcpConfig)> {
         let mut sender = self.config(path, "tcp", flow.tcp.clone(), from)?;
         let shared = TcpOptions {
-            handshake: Some(sender.handshake),
+            handshake: Some(sender.connection.handshake),
             packet_bytes: flow.tcp.packet_bytes,
             timestamps: flow.tcp.timestamps,
             recovery: flow.tcp.recovery,
@@ -237,27 +237,27 @@ impl<'a> Expander<'a> {
             ..TcpOptions::default()
         };
         let mut receiver = self.config(path, "receiver", flow.receiver.clone().over(shared), to)?;
-        if receiver.handshake != sender.handshake {
-            let message = format!("must be as at the sender, whose `handshake` is {}", sender.handshake);
+        if receiver.connection.handshake != sender.connection.handshake {
+            let message = format!("must be as at the sender, whose `handshake` is {}", sender.connection.handshake);
             self.error(&path.key("receiver").key("handshake"), message);
             return None;
         }
         let both = |end: &mut bool, other: &mut bool| (*end, *other) = (*end && *other, *end && *other);
-        both(&mut sender.timestamps, &mut receiver.timestamps);
-        if !sender.handshake {
+        both(&mut sender.timestamps.enabled, &mut receiver.timestamps.enabled);
+        if !sender.connection.handshake {
             // With one the state machines negotiate ECN, because the SYN itself depends on it.
-            both(&mut sender.ecn, &mut receiver.ecn);
+            both(&mut sender.ecn.enabled, &mut receiver.ecn.enabled);
         }
-        match (sender.recovery, receiver.recovery) {
+        match (sender.loss_recovery.recovery, receiver.loss_recovery.recovery) {
             (Recovery::Sack, Recovery::Sack) => {}
-            (Recovery::Sack, _) => sender.recovery = Recovery::NewReno,
-            (without, _) => receiver.recovery = without,
+            (Recovery::Sack, _) => sender.loss_recovery.recovery = Recovery::NewReno,
+            (without, _) => receiver.loss_recovery.recovery = without,
         }
-        let packet_bytes = sender.packet_bytes.min(receiver.packet_bytes);
-        (sender.packet_bytes, receiver.packet_bytes) = (packet_bytes, packet_bytes);
+        let packet_bytes = sender.connection.packet_bytes.min(receiver.connection.packet_bytes);
+        (sender.connection.packet_bytes, receiver.connection.packet_bytes) = (packet_bytes, packet_bytes);
 
         let segment = sender.mss();
-        if receiver.receive_buffer.get() < u64::from(segment) {
+        if receiver.buffers.receive.get() < u64::from(segment) {
             let message = format!("must hold at least one segment of the sender ({segment}B)");
             self.error(&self.option_place(path, "receiver", "receive_buffer", to), message);
             return None;
@@ -326,64 +326,72 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     let segment = u64::from(c.mss());
     let at_least_1 = || "must be at least 1".to_owned();
     let positive = || "must be longer than 0s".to_owned();
-    require(c.packet_bytes > headers, &["packet_bytes", "timestamps"], &|| {
+    require(c.connection.packet_bytes > headers, &["packet_bytes", "timestamps"], &|| {
         format!("must be {}: the headers take {headers} bytes", from_to(&(headers + 1..=u16::MAX)))
     });
-    require(c.initial_window >= 1, &["initial_window"], &at_least_1);
-    require(c.initial_ssthresh >= 1, &["initial_ssthresh"], &at_least_1);
-    require(c.max_cwnd >= 1, &["max_cwnd"], &at_least_1);
-    require(c.ack_every >= 1, &["ack_every"], &at_least_1);
-    require(c.acks_per_rtt == 0 || c.timestamps, &["acks_per_rtt", "timestamps"], &|| {
+    require(c.cwnd.initial >= 1, &["initial_window"], &at_least_1);
+    require(c.cwnd.initial_ssthresh >= 1, &["initial_ssthresh"], &at_least_1);
+    require(c.cwnd.max >= 1, &["max_cwnd"], &at_least_1);
+    require(c.receiver.ack_every >= 1, &["ack_every"], &at_least_1);
+    require(c.receiver.acks_per_rtt == 0 || c.timestamps.enabled, &["acks_per_rtt", "timestamps"], &|| {
         "needs timestamps = true: the receiver takes its round trips from them".to_owned()
     });
-    require(c.acks_per_rtt == 0 || !c.delayed_ack.is_zero(), &["acks_per_rtt", "delayed_ack"], &|| {
-        "needs a delayed_ack above 0s: no ACK waits longer than that".to_owned()
+    require(
+        c.receiver.acks_per_rtt == 0 || !c.receiver.delayed_ack.is_zero(),
+        &["acks_per_rtt", "delayed_ack"],
+        &|| "needs a delayed_ack above 0s: no ACK waits longer than that".to_owned(),
+    );
+    require(!c.rto.min.is_zero(), &["rto_min"], &positive);
+    require(!c.rto.initial.is_zero(), &["rto_initial"], &positive);
+    require(c.rto.min <= c.rto.max, &["rto_min", "rto_max"], &|| {
+        format!("rto_min ({}) must be at most rto_max ({})", c.rto.min, c.rto.max)
     });
-    require(!c.rto_min.is_zero(), &["rto_min"], &positive);
-    require(!c.rto_initial.is_zero(), &["rto_initial"], &positive);
-    require(c.rto_min <= c.rto_max, &["rto_min", "rto_max"], &|| {
-        format!("rto_min ({}) must be at most rto_max ({})", c.rto_min, c.rto_max)
+    require(c.rto.initial <= c.rto.max, &["rto_initial", "rto_max"], &|| {
+        format!("rto_initial ({}) must be at most rto_max ({})", c.rto.initial, c.rto.max)
     });
-    require(c.rto_initial <= c.rto_max, &["rto_initial", "rto_max"], &|| {
-        format!("rto_initial ({}) must be at most rto_max ({})", c.rto_initial, c.rto_max)
+    require(c.rto.max <= MAX_DURATION, &["rto_max"], &|| "must be at most 30 days (720h)".to_owned());
+    require(c.rto.granularity <= c.rto.max, &["rto_granularity", "rto_max"], &|| {
+        format!("rto_granularity ({}) must be at most rto_max ({})", c.rto.granularity, c.rto.max)
     });
-    require(c.rto_max <= MAX_DURATION, &["rto_max"], &|| "must be at most 30 days (720h)".to_owned());
-    require(c.rto_granularity <= c.rto_max, &["rto_granularity", "rto_max"], &|| {
-        format!("rto_granularity ({}) must be at most rto_max ({})", c.rto_granularity, c.rto_max)
+    require(c.rto.rtt_tick <= c.rto.max, &["rtt_tick", "rto_max"], &|| {
+        format!("rtt_tick ({}) must be at most rto_max ({})", c.rto.rtt_tick, c.rto.max)
     });
-    require(c.rtt_tick <= c.rto_max, &["rtt_tick", "rto_max"], &|| {
-        format!("rtt_tick ({}) must be at most rto_max ({})", c.rtt_tick, c.rto_max)
+    require(c.timers.tick <= c.rto.max, &["timer_tick", "rto_max"], &|| {
+        format!("timer_tick ({}) must be at most rto_max ({})", c.timers.tick, c.rto.max)
     });
-    require(c.timer_tick <= c.rto_max, &["timer_tick", "rto_max"], &|| {
-        format!("timer_tick ({}) must be at most rto_max ({})", c.timer_tick, c.rto_max)
-    });
-    require(c.timer_tick.is_zero() || !c.rtt_per_segment, &["timer_tick", "rtt_per_segment"], &|| {
+    require(c.timers.tick.is_zero() || !c.rto.rtt_per_segment, &["timer_tick", "rtt_per_segment"], &|| {
         "rtt_per_segment = true: a timer of ticks counts the round trip of one segment at a time; set it to false"
             .to_owned()
     });
-    require(c.rto_ticks_above_rtt <= 1000, &["rto_ticks_above_rtt"], &|| "must be from 0 to 1000".to_owned());
-    require(c.delayed_ack_tick <= MAX_DELAYED_ACK, &["delayed_ack_tick"], &|| {
+    require(c.timers.rto_ticks_above_rtt <= 1000, &["rto_ticks_above_rtt"], &|| "must be from 0 to 1000".to_owned());
+    require(c.timers.delayed_ack_tick <= MAX_DELAYED_ACK, &["delayed_ack_tick"], &|| {
         "must be at most 500ms (RFC 1122)".to_owned()
     });
-    require(c.rto_var_min <= c.rto_max, &["rto_var_min", "rto_max"], &|| {
-        format!("rto_var_min ({}) must be at most rto_max ({})", c.rto_var_min, c.rto_max)
+    require(c.rto.var_min <= c.rto.max, &["rto_var_min", "rto_max"], &|| {
+        format!("rto_var_min ({}) must be at most rto_max ({})", c.rto.var_min, c.rto.max)
     });
-    require(!c.timestamp_tick.is_zero(), &["timestamp_tick"], &positive);
-    require(c.timestamp_tick <= Span::from_secs(1), &["timestamp_tick"], &|| {
+    require(!c.timestamps.tick.is_zero(), &["timestamp_tick"], &positive);
+    require(c.timestamps.tick <= Span::from_secs(1), &["timestamp_tick"], &|| {
         "must be at most 1s (RFC 7323 section 5.4)".to_owned()
     });
-    require(c.delayed_ack <= MAX_DELAYED_ACK, &["delayed_ack"], &|| "must be at most 500ms (RFC 1122)".to_owned());
-    require(c.send_buffer.get() >= segment, &["send_buffer"], &|| {
+    require(c.receiver.delayed_ack <= MAX_DELAYED_ACK, &["delayed_ack"], &|| {
+        "must be at most 500ms (RFC 1122)".to_owned()
+    });
+    require(c.buffers.send.get() >= segment, &["send_buffer"], &|| {
         format!("must hold at least one segment ({segment}B)")
     });
-    require(c.receive_buffer.get() >= segment, &["receive_buffer"], &|| {
+    require(c.buffers.receive.get() >= segment, &["receive_buffer"], &|| {
         format!("must hold at least one segment ({segment}B)")
     });
-    require(c.pacing_percent >= 1, &["pacing_percent"], &at_least_1);
-    require(c.pacing_slow_start_percent >= 1, &["pacing_slow_start_percent"], &at_least_1);
-    require(c.tsq_limit.get() >= 1, &["tsq_limit"], &|| "must be at least 1B; tsq = \"off\" for no bound".to_owned());
-    require(c.tsq_limit <= MAX_TSQ_BYTES, &["tsq_limit"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
-    require(c.tsq_overhead <= MAX_TSQ_BYTES, &["tsq_overhead"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
-    require(c.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be from 0 to 30".to_owned());
+    require(c.pacing.percent >= 1, &["pacing_percent"], &at_least_1);
+    require(c.pacing.slow_start_percent >= 1, &["pacing_slow_start_percent"], &at_least_1);
+    require(c.host_queue.tsq_limit.get() >= 1, &["tsq_limit"], &|| {
+        "must be at least 1B; tsq = \"off\" for no bound".to_owned()
+    });
+    require(c.host_queue.tsq_limit <= MAX_TSQ_BYTES, &["tsq_limit"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
+    require(c.host_queue.tsq_overhead <= MAX_TSQ_BYTES, &["tsq_overhead"], &|| {
+        format!("must be at most {MAX_TSQ_BYTES}")
+    });
+    require(c.host_queue.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be from 0 to 30".to_owned());
     faults
 }

@@ -76,7 +76,7 @@ fn has(spec: &RunSpec, axis: &str) -> Json {
     let radio = &spec.channels[0].radios.iter().find(|r| spec.nodes[r.node.0 as usize].is_host).unwrap().config;
     match axis {
         "cc" => serde_json::to_value(&sender.cc),
-        "loss" => serde_json::to_value(&sender.loss),
+        "loss" => serde_json::to_value(&sender.loss_recovery.loss),
         "queue" => serde_json::to_value(&radio.transmit).map(|path| path["qdisc"].clone()),
         "rate_control" => serde_json::to_value(&radio.rate_control),
         "transmit" => serde_json::to_value(&radio.transmit),

@@ -50,7 +50,7 @@ struct Outcome {
 impl Upload {
     fn new(retry_out: Option<RetryOutConfig>, mbps: u64, corrupt: f64) -> Upload {
         let mut config = profile("linux-3.13-no-tsq").unwrap().resolve().unwrap();
-        config.receive_buffer = Bytes::new(3 << 20);
+        config.buffers.receive = Bytes::new(3 << 20);
         let config = Arc::new(config);
         let start = Seq12::new(4000);
         let reorder = ReorderConfig { retry_out, ..ReorderConfig::default() };
