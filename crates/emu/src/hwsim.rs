@@ -22,15 +22,15 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use serde_json::{Map, Value, json};
 
-use crate::Stop;
-use crate::clock::{Clock, Monotonic, Urgency};
-use crate::lab::cell::{medium, only_channel};
-use crate::plan::MediumPlan;
-use crate::radios::Radios;
-use crate::run::end_with;
-use crate::signals;
-use crate::store::{OUTPUT, Store, meanings};
-use crate::watch::{Histogram, Validity, at_a_glance};
+use crate::common::clock::{Clock, Monotonic, Urgency};
+use crate::common::config::MediumPlan;
+use crate::common::lateness::{Histogram, Lateness, Validity};
+use crate::common::medium::{medium, only_channel};
+use crate::common::process::end_with;
+use crate::common::radio_table::Radios;
+use crate::common::signals;
+use crate::common::stop::Stop;
+use crate::common::store::{OUTPUT, Store, meanings};
 
 pub(crate) use link::new_radio;
 use link::{Came, Known, Link, known, refused};
@@ -98,7 +98,7 @@ fn keep(plan: &MediumPlan, live: &Live, addresses: &[Address], known: &Known, se
         "reasons": live.warnings(),
         "stack": "mac80211_hwsim of this machine on airtcp's medium",
         "has_patches": known.module.has_patches,
-        "lateness": at_a_glance(&live.late),
+        "lateness": Lateness::of(&live.late),
         "driver": { "wall_s": lasted.as_secs_f64() },
         "messages": {
             "frames": counts.frames,

@@ -13,8 +13,8 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, send, setsockopt, socket,
 };
 
-use crate::netlink::{Message, Netlink, attributes};
-use crate::sys::join_group;
+use crate::common::netlink::{Message, Netlink, attributes};
+use crate::common::sys::join_group;
 
 /// The family that knows families, and what it is asked (linux/genetlink.h).
 const CONTROLLER: u16 = 16;

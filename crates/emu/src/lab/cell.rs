@@ -12,8 +12,10 @@ use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::phy::{Standard, Width};
 use airtcp_core::wifi::rate::RateConfig;
 use airtcp_core::wifi::retry_out::RetryOutConfig;
-use airtcp_core::wifi::{ChannelConfig, PairConfig, RadioConfig, TraceConfig};
-use airtcp_sim::spec::{ChannelSpec, NodeId, PairSpec, RunSpec, TcpApp, Traffic};
+use airtcp_core::wifi::{ChannelConfig, RadioConfig};
+use airtcp_sim::spec::{NodeId, RunSpec, TcpApp, Traffic};
+
+use crate::common::medium::{medium, only_channel};
 
 /// Most radios: each takes a kernel.
 const MOST: usize = 33;
@@ -253,42 +255,6 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
     let medium = medium(spec, channel);
     let (warmup, duration, interval) = (spec.warmup, spec.duration, spec.record.interval);
     Ok(Cell { medium, radios, band, wired, flows, warmup, duration, interval, seed: spec.seed })
-}
-
-/// The one channel that a scenario must have, with stations that stay where they are.
-pub(crate) fn only_channel<'a>(spec: &'a RunSpec, who: &str) -> Result<&'a ChannelSpec, String> {
-    let [channel] = &spec.channels[..] else {
-        return Err(match spec.channels.len() {
-            0 => format!("the scenario has no WLAN: {who} needs [[wlans]] with an access point and stations"),
-            n => format!("the scenario has {n} channels: {who} runs one"),
-        });
-    };
-    if !spec.walks.is_empty() || !spec.roaming.is_empty() {
-        return Err(format!("hosts that walk or roam: {who} runs stations that stay where they are"));
-    }
-    Ok(channel)
-}
-
-/// The medium of a channel whose stations stay where they are.
-pub(crate) fn medium(spec: &RunSpec, channel: &ChannelSpec) -> ChannelConfig {
-    let pair = |pair: &PairSpec| PairConfig {
-        station: pair.station,
-        access_point: pair.access_point,
-        signal: pair.signal.clone(),
-        motion: None,
-        roams: None,
-    };
-    ChannelConfig {
-        radios: channel.radios.iter().map(|radio| Arc::clone(&radio.config)).collect(),
-        pairs: channel.pairs.iter().map(pair).collect(),
-        groups: channel.groups.clone(),
-        hidden: channel.hidden.clone(),
-        sensing: channel.sensing,
-        capture_effect: channel.capture_effect,
-        seed: spec.seed,
-        index: 0,
-        trace: TraceConfig::default(),
-    }
 }
 
 /// MCS, short guard interval, and the remedy's table.

@@ -23,17 +23,18 @@ use serde_json::{Value, json};
 
 use super::cell::{Cell as Lab, cell};
 use super::{script, tables};
-use crate::Stop;
-use crate::driver::{Delivered, Network, NotSent, Tap};
-use crate::plan::{Guests, Plan, Security};
-use crate::run::end_with;
-use crate::signals;
-use crate::space::become_root;
-use crate::store::{OUTPUT, Store, meanings};
-use crate::um::boot::{self, Card, Kernel, SHARED};
-use crate::um::controller::{Controller, Failure, Guest, Verdict};
-use crate::um::inside::{TEMPORARY, mount_all, ready, until_begin, write_whole};
-use crate::um::work::Work;
+use crate::common::config::{Guests, Plan, Security};
+use crate::common::network::{Delivered, Network, NotSent, Tap};
+use crate::common::process::end_with;
+use crate::common::rights::become_root;
+use crate::common::signals;
+use crate::common::stop::Stop;
+use crate::common::store::{OUTPUT, Store, meanings};
+use crate::uml::boot::{self, Card, Kernel};
+use crate::uml::controller::{Controller, Failure, Guest, Verdict};
+use crate::uml::files::{self, SHARED, ready, write_whole};
+use crate::uml::guest_init::{TEMPORARY, mount_all, until_begin};
+use crate::uml::work::Work;
 
 /// Virtual time in which radios find each other, before the run begins.
 pub(crate) const LEAD: Span = Span::from_secs(6);
@@ -149,7 +150,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     });
     drop(running);
     ran.or_else(Failure::unless_interrupted).map_err(|failure| {
-        let last: Vec<String> = (0..kernels.len()).flat_map(|place| work.last_lines(&boot::log(place), 3)).collect();
+        let last: Vec<String> = (0..kernels.len()).flat_map(|place| work.last_lines(&files::log(place), 3)).collect();
         Stop::failure(format!("{failure}\n{}", last.join("\n")))
     })?;
     if let Some(why) = failed.or_else(|| not_ready(&work, &cell).filter(|_| interrupted.get().is_none())) {

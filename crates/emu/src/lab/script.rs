@@ -9,10 +9,10 @@ use airtcp_hwsim::frame;
 
 use super::cell::{Cell, Host, Kind, Line, Radio};
 use super::run::LEAD;
-use crate::plan::Security;
-use crate::um::boot::SHARED;
-use crate::um::guest_time::GuestTime;
-use crate::world::sysctls;
+use crate::common::config::Security;
+use crate::common::world::sysctls;
+use crate::uml::files::SHARED;
+use crate::uml::guest_time::GuestTime;
 
 /// Programs that the scripts need, and the Debian packages that have them.
 pub(crate) const NEEDED: [(&str, &str); 4] =

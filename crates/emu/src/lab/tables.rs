@@ -15,9 +15,9 @@ use super::cell::{Cell, Flow, Kind};
 use super::run::LEAD;
 use super::script::end_file;
 use super::traffic::{Datagram, Sample, Seen};
-use crate::radios::{Radios, figure, real};
-use crate::um::guest_time::{BOOT, GuestTime};
-use crate::um::work::Work;
+use crate::common::radio_table::{Radios, figure, real};
+use crate::uml::guest_time::{BOOT, GuestTime};
+use crate::uml::work::Work;
 
 table! {
     /// One row per flow.

@@ -8,8 +8,8 @@ use airtcp_sim::scenario::Scenario;
 use super::cell::{Cell, cell};
 use super::traffic::{Datagram, Sample, Seen};
 use super::{script, tables};
-use crate::plan::Security;
-use crate::um::guest_time::GuestTime;
+use crate::common::config::Security;
+use crate::uml::guest_time::GuestTime;
 
 const FILE: &str = include_str!("../../../../examples/lab-upload.toml");
 const HOSTILE: [&str; 8] = ["$(touch x)", "`id`", "a;id", "a\nid", "../../etc", "a' \"b", "\u{1b}]0;t\u{7}", "a b"];

@@ -16,10 +16,10 @@ use airtcp_core::units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::{Deserialize, Serialize};
 
+use crate::common::sys::{Offload, set_offload, tcp_info};
 use crate::hwsim::new_radio;
-use crate::sys::{Offload, set_offload, tcp_info};
-use crate::um::guest_time::GuestTime;
-use crate::um::inside::now;
+use crate::uml::guest_init::now;
+use crate::uml::guest_time::GuestTime;
 
 /// A TCP sender at one instant, as the kernel counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,114 @@
+//! A host of real programs: its network namespace with a TUN device. It ends with the last process
+//! and descriptor, so that nothing is left after kill -9.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::SockProtocol;
+
+use crate::common::diag::ENDED_GROUPS;
+use crate::common::net::{Addresses, Net, Sysctl, set_sysctls};
+use crate::common::netlink::Netlink;
+use crate::common::process::is_same;
+use crate::shell::tun::{DEVICE, Tun};
+
+/// Buckets in a host's table of connections.
+const CONNECTIONS: u32 = 1024;
+
+/// Message about a host without a device.
+const GONE: &str = "its device was deleted while the network ran";
+
+/// Settings that a host needs at its start.
+#[derive(Debug, Clone)]
+pub(crate) struct HostPlan {
+    pub(crate) name: String,
+    pub(crate) device: String,
+    pub(crate) addresses: Addresses,
+    pub(crate) mtu: u16,
+    /// Packets to elsewhere leave by the device, too.
+    pub(crate) default_route: bool,
+    pub(crate) sysctls: Vec<Sysctl>,
+}
+
+/// A host of the scenario that real programs run on.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) tun: Tun,
+    pub(crate) net: Net,
+    /// Asks for the connections of the host.
+    pub(crate) sockets: Netlink,
+    /// Tells of those that have ended.
+    pub(crate) ends: Netlink,
+    /// As they were read back.
+    pub(crate) sysctls: Vec<Sysctl>,
+    space: File,
+}
+
+impl Host {
+    /// The descriptor of its network namespace.
+    pub(crate) fn space(&self) -> RawFd {
+        self.space.as_raw_fd()
+    }
+
+    /// Reason why its device is lost, if it is: root of the namespace may delete it or move it.
+    pub(crate) fn why_lost(&self) -> Option<&'static str> {
+        match self.tun.space() {
+            _ if self.tun.is_gone() => Some(GONE),
+            Ok(space) if is_same(&space, &self.space) => None,
+            Ok(_) => Some("its device was moved to another namespace"),
+            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Some(GONE),
+            // Linux before 5.1 cannot say.
+            Err(_) => None,
+        }
+    }
+
+    /// It hands on packets that are not its own.
+    pub(crate) fn forward(&self) -> io::Result<()> {
+        let space = self.space.try_clone()?;
+        let done = std::thread::spawn(move || {
+            setns(&space, CloneFlags::CLONE_NEWNET)?;
+            fs::write("/proc/sys/net/ipv4/ip_forward", "1")
+        });
+        done.join().unwrap_or_else(|_| Err(io::Error::other("its thread failed")))
+    }
+
+    /// A host with its device, in a network namespace of its own. The calling thread stays where it
+    /// is.
+    pub(crate) fn make(plan: HostPlan) -> Result<Host, String> {
+        let name = plan.name.clone();
+        let made = std::thread::Builder::new().spawn(move || Host::make_here(plan)).map(std::thread::JoinHandle::join);
+        match made {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(format!("host {name:?}: making its network failed")),
+            Err(error) => Err(format!("host {name:?}: no thread to make its network: {error}")),
+        }
+    }
+
+    fn make_here(plan: HostPlan) -> Result<Host, String> {
+        let HostPlan { name, device, addresses, mtu, default_route, sysctls } = plan;
+        let failed = |what: &str, error: io::Error| format!("host {name:?}: {what}: {error}");
+        let leave = || unshare(CloneFlags::CLONE_NEWNET).map_err(|e| failed("a network namespace", e.into()));
+        leave()?;
+        // The next namespace has a table of connections of its own (Linux 6.1). The machine's has a
+        // bucket for each of a million, and asking for a host's connections looks into every one:
+        // milliseconds in which no packet is carried.
+        if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTIONS.to_string()).is_ok() {
+            leave()?;
+        }
+        let space = File::open("/proc/thread-self/ns/net").map_err(|error| failed("its network namespace", error))?;
+        let tun = Tun::open(&device).map_err(|error| failed(DEVICE, error))?;
+        let net = Net::set_up(&device, addresses, mtu).map_err(|error| failed("setting up its device", error))?;
+        if default_route {
+            net.add_default_route().map_err(|error| failed("its default route", error))?;
+        }
+        let sysctls = set_sysctls(&name, &net, addresses, &sysctls)?;
+        let sockets =
+            Netlink::open(SockProtocol::NetlinkSockDiag).map_err(|error| failed("asking for sockets", error))?;
+        let ends = Netlink::listen(SockProtocol::NetlinkSockDiag, ENDED_GROUPS)
+            .map_err(|error| failed("hearing of sockets that end", error))?;
+        Ok(Host { name, tun, net, sockets, ends, sysctls, space })
+    }
+}

@@ -1,0 +1,534 @@
+//! A network in virtual time from beginning to end: guests, their commands, and what is kept.
+
+// The machine's own processes are waited for in the machine's time, and a guest's in its own.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use airtcp_core::convert::{count, signed32};
+use airtcp_core::table::Table;
+use airtcp_core::units::{Span, Time};
+use airtcp_sim::scenario::Scenario;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+use nix::sys::time::TimeSpec;
+use nix::unistd::Pid;
+use serde_json::{Map, Value, json};
+
+use super::boot::{self, Card, Kernel};
+use super::console::{self, Keyboard, Typed};
+use super::controller::{Controller, Failure, Guest, Pace, Verdict};
+use super::files::{self, Input, Inside, Look, Screen, whole};
+use super::work::Work;
+use crate::common::addresses::hosts_file;
+use crate::common::capture::Recorder;
+use crate::common::config::{Guests, Plan};
+use crate::common::connections::Seen;
+use crate::common::net::can_have_v6;
+use crate::common::process::end_with;
+use crate::common::rights::become_root;
+use crate::common::signals;
+use crate::common::state::{State, StateHost};
+use crate::common::stop::Stop;
+use crate::common::store::CommandReport;
+use crate::common::store::{OUTPUT, Store, meanings};
+use crate::common::world::environment;
+use crate::common::world::{Air, Attached, attach};
+
+/// Signals are looked at after so many turns of guests.
+const LOOK: u32 = 64;
+/// Connections of guests are written down this often.
+const LOOK_EVERY: Span = Span::from_ms(100);
+/// Bytes that are read of a guest's reports on its connections at most, and of one line of them.
+const MOST_CONNECTIONS: u64 = 1 << 30;
+const LONGEST_LOOK: u64 = 16 << 20;
+/// Bytes of a command's output that are shown at once.
+const LOT_BYTES: u64 = 1 << 20;
+/// The network goes on for so long while they are once more, when all is over.
+const LAST_LOOK: Span = Span::from_ms(1);
+
+/// Runs the plan; the exit code is the deciding command's.
+pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
+    end_with(plan.parent)?;
+    let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
+    let mut attached = attach(&scenario, plan)?;
+    attached.air.report_releases();
+    become_root().map_err(Stop::bad_input)?;
+    let work = Rc::new(Work::make(&guests_plan.kernel).map_err(Stop::failure)?);
+    let begun = Instant::now();
+    let told = inputs(plan, work.path())
+        .and_then(|inputs| Ok((tell(plan, guests_plan, &attached, work.path(), &inputs)?, inputs)))
+        .map_err(|error| Stop::failure(format!("guests: {error}")));
+    let (kernels, inputs) = told?;
+    let signals = signals::caught(&[Signal::SIGWINCH]).map_err(|error| Stop::failure(error.desc()))?;
+    let recorder = Recorder::begin(plan, attached.real.iter().map(|real| real.name.as_str()), true)?;
+    stay_here();
+    let mut interrupted = None;
+    let begun_guests = boot::begin(&work, &kernels, &mut || ends(&signals, &mut interrupted));
+    if let Some(number) = interrupted {
+        return Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1)));
+    }
+    let (running, clocks, devices) = begun_guests.map_err(Stop::failure)?;
+    let Attached { air, real, left_out, .. } = attached;
+    let mut guests = Vec::new();
+    for (place, ((real, time), listener)) in real.iter().zip(clocks).zip(devices).enumerate() {
+        guests.push(Guest::new(&real.name, place, real.mtu, time, listener));
+    }
+    let lasts = plan.for_s.map(Span::from_secs_f64);
+    let mut controller = Controller::new(air, recorder, guests, lasts);
+    controller.look_every(LOOK_EVERY);
+    let names = real.iter().map(|real| real.name.clone());
+    let hosts_shown = names.map(|name| StateHost { name, space: -1, env: Vec::new() }).collect();
+    let shown =
+        State { name: scenario.name().to_owned(), init: 0, guests: Some(work.path().to_owned()), hosts: hosts_shown };
+    let _shown =
+        shown.show().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
+    let typed_at = inputs.iter().position(|input| matches!(input, Input::Terminal(_)));
+    let keyboard = typed_at.map(|place| Keyboard::take(place.to_string())).transpose();
+    let keyboard = keyboard.map_err(|error| Stop::failure(format!("the terminal: {error}")))?;
+    let outside = Rc::new(RefCell::new(Outside {
+        outputs: Outputs::new(plan, Rc::clone(&work)),
+        signals,
+        keyboard,
+        work: Rc::clone(&work),
+        hosts: real.len(),
+        turns: 0,
+        asked: 0,
+        interrupted: None,
+        anchor: None,
+        looked: Instant::now(),
+    }));
+    if typed_at.is_some() {
+        let pacer = Rc::clone(&outside);
+        controller.pace_by(Box::new(move |now, then| pacer.borrow_mut().pace(now, then)));
+    }
+    let asked = Rc::clone(&outside);
+    controller.interrupt_by(Box::new(move || asked.borrow_mut().is_interrupted()));
+    let ran = controller.run(&mut |_| outside.borrow_mut().look());
+    let ended = controller.now();
+    controller.pace_no_more();
+    let Outside { mut outputs, keyboard, interrupted, .. } =
+        Rc::into_inner(outside).ok_or_else(|| Stop::failure("the terminal is still in use"))?.into_inner();
+    if ran.is_ok() && plan.record.is_some() && interrupted.is_none() {
+        // If a guest has failed, what it knew last is what there is.
+        let _ = controller.look_once_more(LAST_LOOK);
+    }
+    outputs.show();
+    outputs.look();
+    // Lines from here on need the terminal as it was.
+    drop(keyboard);
+    drop(running);
+    if let Some(why) = not_ready(&work, &real) {
+        return Err(Stop::failure(why));
+    }
+    if let Err(failure) = ran.or_else(Failure::unless_interrupted) {
+        let last: Vec<String> = (0..kernels.len()).flat_map(|place| work.last_lines(&files::log(place), 3)).collect();
+        return Err(Stop::failure(format!("{failure}\n{}", last.join("\n"))));
+    }
+    let wall_s = begun.elapsed().as_secs_f64();
+    if !plan.quiet {
+        let virtual_s = ended.as_secs_f64();
+        eprintln!(
+            "airtcp: {virtual_s:.3} s of virtual time in {wall_s:.1} s, start of {} kernels included",
+            kernels.len()
+        );
+    }
+    finish(
+        plan,
+        guests_plan,
+        controller,
+        &Told { real: &real, left_out, outputs: &outputs, work: &work, ended, wall_s, is_typed: typed_at.is_some() },
+    )?;
+    let code = interrupted.map_or_else(|| outputs.code(plan), |number| 128 + number);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Guests and this process take turns. On one processor a turn wakes no other, which makes it about
+/// three times as fast. Where there is another run the system has most likely put the two on
+/// different ones.
+fn stay_here() {
+    let mut only = CpuSet::new();
+    if sched_getcpu().is_ok_and(|here| only.set(here).is_ok()) {
+        // Without leave everything takes longer, and comes out the same.
+        let _ = sched_setaffinity(Pid::from_raw(0), &only);
+    }
+}
+
+/// Writes down what each guest is told, and how it is started.
+fn tell(
+    plan: &Plan,
+    guests_plan: &Guests,
+    attached: &Attached,
+    work: &Path,
+    inputs: &[Input],
+) -> std::io::Result<Vec<Kernel>> {
+    // By a name without spaces, which would end the word on a kernel's command line.
+    let init = work.join("init");
+    std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
+    let hosts = hosts_file(attached.air.everybody(), attached.has_v6());
+    let folder = std::env::current_dir().unwrap_or_default();
+    let mut kernels = Vec::new();
+    for (place, (real, env)) in attached.real.iter().zip(environment(plan, attached)).enumerate() {
+        let commands = plan.commands.iter().enumerate().filter(|(_, command)| command.host == real.name);
+        let inside = Inside {
+            host: real.name.clone(),
+            device: real.device.to_owned(),
+            addresses: real.addresses,
+            mtu: real.mtu,
+            sysctls: real.sysctls.clone(),
+            hosts: hosts.clone(),
+            env,
+            commands: commands.map(|(place, command)| (place, command.argv.clone(), inputs[place].clone())).collect(),
+            folder: folder.clone(),
+        };
+        fs::write(work.join(files::told(place)), serde_json::to_vec(&inside)?)?;
+        kernels.push(Kernel {
+            program: guests_plan.kernel.clone(),
+            arguments: boot::arguments(work, place, &guests_plan.memory, &init, Card::Net),
+            seed: attached.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
+        });
+    }
+    Ok(kernels)
+}
+
+/// True if a guest says that it could not do what it was told.
+fn has_failed(work: &Work, hosts: usize) -> bool {
+    let says = |place| work.ready(&files::ready(place)).is_some_and(|said| said.starts_with("error "));
+    (0..hosts).any(says)
+}
+
+/// Why a guest did not get ready, if one did not.
+fn not_ready(work: &Work, real: &[crate::common::world::Real]) -> Option<String> {
+    real.iter().enumerate().find_map(|(place, real)| {
+        let said = work.ready(&files::ready(place)).unwrap_or_default();
+        if said.starts_with("ready ") {
+            return None;
+        }
+        let log = work.last_lines(&files::log(place), usize::MAX).join("\n");
+        let why = said.strip_prefix("error ").unwrap_or(log.trim_end());
+        Some(format!("host {:?} was not ready when the network began: {why}", real.name))
+    })
+}
+
+/// Inputs of the plan's commands, by their place. A file that is whole is put where guests find it.
+fn inputs(plan: &Plan, work: &Path) -> std::io::Result<Vec<Input>> {
+    let input = |(place, command): (usize, &crate::common::config::Command)| {
+        if !command.reads {
+            return Ok(Input::Nothing);
+        }
+        if is_terminal() {
+            return Ok(Input::Terminal(Screen::here()));
+        }
+        std::io::copy(&mut std::io::stdin(), &mut fs::File::create(work.join(whole(&place.to_string())))?)?;
+        Ok(Input::Whole)
+    };
+    plan.commands.iter().enumerate().map(input).collect()
+}
+
+fn is_terminal() -> bool {
+    nix::unistd::isatty(std::io::stdin()).unwrap_or(false)
+}
+
+/// The outside of the network: signals, commands that somebody asks for, and whoever sits at the
+/// terminal.
+struct Outside {
+    outputs: Outputs,
+    signals: SignalFd,
+    /// If there is one, time goes no faster than the machine's.
+    keyboard: Option<Keyboard>,
+    work: Rc<Work>,
+    hosts: usize,
+    turns: u32,
+    /// Commands that were asked for so far.
+    asked: usize,
+    interrupted: Option<i32>,
+    /// The machine's time and the network's that belong together.
+    anchor: Option<(Instant, Time)>,
+    /// When keyboard and signals were last looked at.
+    looked: Instant,
+}
+
+/// The keyboard is looked at this often, whatever the network does, and other terminals' commands.
+const KEYS: Duration = Duration::from_millis(20);
+
+/// True if a signal to end has come; `number` is the signal.
+fn ends(signals: &SignalFd, number: &mut Option<i32>) -> bool {
+    while let Ok(Some(signal)) = signals.read_signal() {
+        let came = signed32(signal.ssi_signo);
+        // The terminal's new size is looked at with its keys.
+        if came != Signal::SIGWINCH as i32 {
+            *number = Some(came);
+        }
+    }
+    number.is_some()
+}
+
+impl Outside {
+    /// After each turn of a guest.
+    fn look(&mut self) -> Verdict {
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns % LOOK == 0 {
+            if self.is_interrupted() {
+                return Verdict::Over;
+            }
+            self.outputs.show();
+            if has_failed(&self.work, self.hosts) {
+                return Verdict::Over;
+            }
+            if self.is_asked() {
+                return if self.outputs.look() == Verdict::Over { Verdict::Over } else { Verdict::Wake };
+            }
+        }
+        self.outputs.look()
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        ends(&self.signals, &mut self.interrupted)
+    }
+
+    /// True if somebody else has asked for a command, or typed.
+    fn is_asked(&mut self) -> bool {
+        let asked = files::asked(self.work.path()).len();
+        let is_new = asked > self.asked;
+        self.asked = asked;
+        is_new || console::are_waiting(self.work.path())
+    }
+
+    /// Before time goes on to `then`: waits until the machine's has gone on as far, or somebody
+    /// types. If the network is slower than the machine, it does not hurry afterwards.
+    fn pace(&mut self, now: Time, then: Time) -> Pace {
+        let (begun, at) = *self.anchor.get_or_insert((Instant::now(), now));
+        let due = (then != Time::NEVER).then(|| begun + Duration::from_nanos(then.since(at).as_ns()));
+        if let Some(late) = due.and_then(|due| Instant::now().checked_duration_since(due)) {
+            if late > KEYS {
+                self.anchor = Some((Instant::now(), then));
+            }
+            if self.looked.elapsed() < KEYS {
+                return Pace::On;
+            }
+        }
+        loop {
+            self.outputs.show();
+            let left = due.map_or(KEYS, |due| due.saturating_duration_since(Instant::now())).min(KEYS);
+            let keys = self.wait(left);
+            self.looked = Instant::now();
+            if self.is_interrupted() {
+                return Pace::Over;
+            }
+            let typed = self.keyboard.as_mut().map_or(Ok(Typed::Nothing), |own| own.hand_on(self.work.path(), keys));
+            match typed {
+                Ok(Typed::Nothing) => {}
+                Ok(Typed::Keys) => return Pace::Wake(at + span(begun.elapsed())),
+                Ok(Typed::Leave) | Err(_) => {
+                    self.interrupted = Some(Signal::SIGINT as i32);
+                    return Pace::Over;
+                }
+            }
+            if left == KEYS && self.is_asked() {
+                return Pace::Wake(at + span(begun.elapsed()));
+            }
+            if due.is_some_and(|due| Instant::now() >= due) {
+                return Pace::On;
+            }
+        }
+    }
+
+    /// Waits for keys or a signal, and says whether there are keys.
+    fn wait(&self, left: Duration) -> bool {
+        let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let keys = self.keyboard.as_ref().map(Keyboard::waits_for);
+        fds.extend(keys.map(|keys| PollFd::new(keys, PollFlags::POLLIN)));
+        let left = TimeSpec::from_duration(left);
+        ppoll(&mut fds, Some(left), None).is_ok() && fds.get(1).and_then(PollFd::any).unwrap_or(false)
+    }
+}
+
+fn span(duration: Duration) -> Span {
+    Span::from_ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Outputs of commands, and how they end.
+struct Outputs {
+    work: Rc<Work>,
+    /// By place: the host, and whether it is in front.
+    commands: Vec<(String, bool)>,
+    /// End of a line. A terminal in raw mode needs the carriage return as well.
+    line_end: &'static str,
+    status: Vec<Option<i32>>,
+    shown: Vec<u64>,
+    decider: Option<usize>,
+}
+
+impl Outputs {
+    fn new(plan: &Plan, work: Rc<Work>) -> Outputs {
+        let many = plan.commands.len();
+        let in_front = plan.commands.iter().position(|command| command.in_front);
+        let last = if plan.for_s.is_none() { many.checked_sub(1) } else { None };
+        let commands = plan.commands.iter().map(|command| (command.host.clone(), command.in_front)).collect();
+        let is_typed = plan.commands.iter().any(|command| command.reads) && is_terminal();
+        Outputs {
+            work,
+            commands,
+            line_end: if is_typed { "\r\n" } else { "\n" },
+            status: vec![None; many],
+            shown: vec![0; many],
+            decider: in_front.or(last),
+        }
+    }
+
+    /// `Over` if the command that decides has ended, or all of them.
+    fn look(&mut self) -> Verdict {
+        for (place, status) in self.status.iter_mut().enumerate().filter(|(_, status)| status.is_none()) {
+            let text = self.work.status(&files::status(place));
+            *status = text.and_then(|text| text.trim().parse().ok());
+        }
+        let decided = self.decider.is_some_and(|place| self.status[place].is_some());
+        let all = !self.status.is_empty() && self.status.iter().all(Option::is_some);
+        if decided || all { Verdict::Over } else { Verdict::On }
+    }
+
+    /// Writes what commands have written since the last time. Lines of those that are not in front
+    /// say whose they are.
+    fn show(&mut self) {
+        let mut out = std::io::stdout().lock();
+        for (place, (host, in_front)) in self.commands.iter().enumerate() {
+            let Some(mut file) = self.work.read(&files::output(place)) else { continue };
+            // As far as it is written: whoever writes on meanwhile is read the next time.
+            let end = file.metadata().map_or(0, |about| about.len());
+            let mut bytes = Vec::new();
+            while self.shown[place] < end {
+                bytes.clear();
+                let most = LOT_BYTES.min(end - self.shown[place]);
+                let read = file.seek(SeekFrom::Start(self.shown[place]));
+                if read.and_then(|_| (&mut file).take(most).read_to_end(&mut bytes)).is_err() {
+                    break;
+                }
+                let is_last = self.status[place].is_some() && self.shown[place] + most == end;
+                let lines = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+                // A line that fills a lot has no end.
+                let is_whole = *in_front || is_last || (lines == 0 && most == LOT_BYTES);
+                let whole = if is_whole { bytes.len() } else { lines };
+                if whole == 0 {
+                    break;
+                }
+                self.shown[place] += u64::from(count(whole));
+                if *in_front {
+                    let _ = out.write_all(&bytes[..whole]);
+                } else {
+                    let text = String::from_utf8_lossy(&bytes[..whole]);
+                    text.lines().for_each(|line| drop(write!(out, "{host}: {line}{}", self.line_end)));
+                }
+            }
+        }
+        let _ = out.flush();
+    }
+
+    fn code(&self, plan: &Plan) -> i32 {
+        let last = plan.commands.len().checked_sub(1);
+        self.decider.or(last).and_then(|place| self.status.get(place).copied().flatten()).unwrap_or(0)
+    }
+}
+
+/// Tables of what the guests' kernels knew of their connections.
+fn connections(real: &[crate::common::world::Real], work: &Work) -> Vec<Table> {
+    let mut seen = Seen::default();
+    for (place, real) in real.iter().enumerate() {
+        let Some(file) = work.read(&files::connections(place)) else { continue };
+        let mut file = BufReader::new(file.take(MOST_CONNECTIONS));
+        let mut line = Vec::new();
+        // A line that is cut or too long is no look, and the rest of it neither.
+        while (&mut file).take(LONGEST_LOOK).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let look = serde_json::from_slice::<Look>(&line);
+            line.clear();
+            let Ok(look) = look else { continue };
+            let at = Time::from_ns(look.ns);
+            look.ended.into_iter().for_each(|ended| seen.ended(at, place, &real.name, ended));
+            seen.look(at, place, &real.name, look.open, true);
+        }
+    }
+    let names: Vec<String> = real.iter().map(|real| real.name.clone()).collect();
+    seen.finish(&names)
+}
+
+/// Facts that are known at the end.
+struct Told<'a> {
+    real: &'a [crate::common::world::Real],
+    left_out: Vec<String>,
+    outputs: &'a Outputs,
+    work: &'a Work,
+    ended: Time,
+    wall_s: f64,
+    /// Somebody had a terminal in it.
+    is_typed: bool,
+}
+
+fn finish(
+    plan: &Plan,
+    guests_plan: &Guests,
+    mut controller: Controller<Air, Recorder>,
+    told: &Told<'_>,
+) -> Result<(), Stop> {
+    let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
+    controller.tap.end().map_err(Stop::failure)?;
+    let Some(record) = &plan.record else { return Ok(()) };
+    let hosts = told.real.iter().zip(&controller.guests).enumerate().map(|(place, (real, guest))| {
+        let said = told.work.ready(&files::ready(place)).unwrap_or_default();
+        let sysctls = said.strip_prefix("ready ").unwrap_or("").lines();
+        let sysctls =
+            sysctls.filter_map(|line| line.split_once('=')).map(|(key, is)| (key.to_owned(), Value::from(is)));
+        let counts = guest.counts;
+        let about = json!({
+            "ipv4": real.addresses.v4.to_string(),
+            "ipv6": can_have_v6(real.mtu).then(|| real.addresses.v6.to_string()),
+            "sysctls": sysctls.collect::<Map<String, Value>>(),
+            "traffic": {
+                "sent_packets": counts.sent,
+                "sent_bytes": counts.sent_bytes,
+                "received_packets": counts.received,
+                "received_bytes": counts.received_bytes,
+            },
+            "lost_in_device": counts.lost,
+            "unroutable": counts.unroutable,
+        });
+        (real.name.clone(), about)
+    });
+    let hosts: Map<String, Value> = hosts.collect();
+    let commands = plan.commands.iter().zip(&told.outputs.status);
+    let commands: Vec<CommandReport> =
+        commands.map(|(c, &status)| CommandReport { host: c.host.clone(), command: c.argv.clone(), status }).collect();
+    let about = json!({
+        "validity": "virtual",
+        "kernel": guests_plan.name,
+        "tcp_small_queues": true,
+        "repeatable": !told.is_typed,
+        "driver": { "wall_s": told.wall_s },
+        "most_packets_inside": controller.most_inside(),
+        "hosts": hosts,
+        "commands": commands,
+        "flows_left_out": told.left_out,
+    });
+    let output = controller.network.finish();
+    let mut tables = output.tables;
+    tables.extend(connections(told.real, told.work));
+    let mut store = Store::begin(&record.folder).map_err(failed)?;
+    store.add(&tables).and_then(|()| store.end()).map_err(failed)?;
+    let all = json!({
+        "summary": output.summary,
+        "events": output.events,
+        "packets_delivered": output.packets_delivered,
+        "simulated_s": told.ended.as_secs_f64(),
+        "meanings": meanings(&tables),
+        "emu": about,
+    });
+    let text = serde_json::to_vec(&all).map_err(|error| failed(error.into()))?;
+    fs::write(record.folder.join(OUTPUT), text).map_err(failed)
+}
