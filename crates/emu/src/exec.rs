@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::common::output::on_one_line;
 use crate::common::state::{Networks, Running, State, StateHost};
 use crate::common::stop::Stop;
 use crate::{shell, uml};
@@ -19,7 +20,8 @@ fn find<'a>(
     let list = |of: &mut dyn Iterator<Item = String>| of.collect::<Vec<_>>().join("; ");
     let all = || {
         list(&mut running.iter().map(|(pid, state)| {
-            format!("{pid} ({}: {})", state.name, list(&mut state.hosts.iter().map(|h| h.name.clone())))
+            let hosts = list(&mut state.hosts.iter().map(|h| on_one_line(&h.name)));
+            format!("{pid} ({}: {hosts})", on_one_line(&state.name))
         }))
     };
     let others = || refused.iter().map(|(pid, why)| format!("\nnote: network {pid}: {why}")).collect::<String>();

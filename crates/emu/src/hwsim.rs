@@ -26,6 +26,7 @@ use crate::common::clock::{Clock, Monotonic, Urgency};
 use crate::common::config::MediumPlan;
 use crate::common::lateness::{Histogram, Lateness, Validity};
 use crate::common::medium::{medium, only_channel};
+use crate::common::output::{on_one_line, to_stderr, to_stdout};
 use crate::common::process::end_with;
 use crate::common::radio_table::Radios;
 use crate::common::signals;
@@ -65,16 +66,15 @@ pub(crate) fn run(plan: &MediumPlan) -> Result<ExitCode, Stop> {
     let mut live = Live::new(Conversation::new(air, &addresses, known.module), names, link);
     live.register().map_err(Stop::bad_input)?;
     if !plan.quiet {
-        notes.iter().for_each(|note| eprintln!("airtcp: {note}"));
+        notes.iter().for_each(|note| to_stderr(format_args!("airtcp: {note}")));
         tell(&live.names, &addresses, &known);
     }
     let has_radios = live.run(plan.for_s.map(Span::from_secs_f64), signals.as_fd());
-    if !plan.quiet {
-        print!("{}", live.table());
-    }
-    live.warnings().iter().for_each(|warning| eprintln!("airtcp: {warning}"));
+    let shown = if plan.quiet { Ok(()) } else { to_stdout(&live.table()) };
+    live.warnings().iter().for_each(|warning| to_stderr(format_args!("airtcp: {warning}")));
     keep(plan, &live, &addresses, &known, seed)
         .map_err(|error| Stop::failure(format!("cannot write tables: {error}")))?;
+    shown?;
     if has_radios {
         return Ok(ExitCode::SUCCESS);
     }
@@ -185,15 +185,15 @@ fn tell(names: &[String], addresses: &[Address], known: &Known) {
         let address = written(*address);
         let is = if *name == address { name.clone() } else { format!("{name} is {address}") };
         let at = phy.unwrap_or("not in this network namespace");
-        eprintln!("airtcp: {is}, {at}");
+        to_stderr(format_args!("airtcp: {is}, {}", on_one_line(at)));
     }
     if !known.module.has_patches {
-        eprintln!(
+        to_stderr(format_args!(
             "airtcp: the module has none of the patches of kernel/mac80211-hwsim: no frame arrives damaged, and minstrel_ht \
             learns nothing from A-MPDUs"
-        );
+        ));
     }
-    eprintln!("airtcp: the medium of {} radios is there; Ctrl-C ends it", names.len());
+    to_stderr(format_args!("airtcp: the medium of {} radios is there; Ctrl-C ends it", names.len()));
 }
 
 /// A medium under way.
@@ -256,7 +256,7 @@ impl Live {
             return;
         };
         *at = Some(self.clock.now());
-        eprintln!("airtcp: the radio of {name} has vanished: nothing reaches it, and it sends no more");
+        to_stderr(format_args!("airtcp: the radio of {name} has vanished: nothing reaches it, and it sends no more"));
     }
 
     fn validity(&self) -> Validity {

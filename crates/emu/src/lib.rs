@@ -6,6 +6,8 @@
 //! and `hwsim`. A test holds this: `layers`.
 
 #![cfg(target_os = "linux")]
+// They panic where a terminal has gone or a disk is full: see `common::output`.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 // Tests may cast numbers that they know.
 #![cfg_attr(
     test,
@@ -30,7 +32,7 @@ mod lab;
 use std::process::ExitCode;
 
 use common::config::{MediumPlan, Plan};
-use common::output::tell;
+use common::output::to_stderr;
 use common::stop::Stop;
 
 /// The program: `run`, `exec`, `check`, or what it calls itself as. The command `airtcp` starts it
@@ -48,11 +50,11 @@ pub fn main(arguments: &[String]) -> ExitCode {
         ["lab-guest", work, host, ..] => Ok(lab::guest_run(work, host)),
         ["lab-traffic", words @ ..] => Ok(lab::traffic_run(words)),
         ["exec", network, host, command @ ..] => exec::run(network, host, command),
-        ["check"] => Ok(shell::check::run()),
+        ["check"] => shell::check::run(),
         _ => Err(Stop::bad_input("airtcp-emu is a part of the command airtcp: use `airtcp shell` and `airtcp exec`")),
     };
     done.unwrap_or_else(|stop| {
-        tell(format_args!("error: {}", stop.message));
+        to_stderr(format_args!("error: {}", stop.message));
         ExitCode::from(stop.code)
     })
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::common::output::on_one_line;
 use crate::common::sys::inherited;
 
 /// A network to run.
@@ -134,13 +135,15 @@ pub(crate) struct MediumPlan {
 
 impl Plan {
     pub(crate) fn read(fd: RawFd) -> Result<Plan, String> {
-        read(fd)
+        let plan: Plan = read(fd)?;
+        Ok(Plan { file: on_one_line(&plan.file), ..plan })
     }
 }
 
 impl MediumPlan {
     pub(crate) fn read(fd: RawFd) -> Result<MediumPlan, String> {
-        read(fd)
+        let plan: MediumPlan = read(fd)?;
+        Ok(MediumPlan { file: on_one_line(&plan.file), ..plan })
     }
 }
 

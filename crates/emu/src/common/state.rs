@@ -18,6 +18,7 @@ use nix::unistd::{Uid, User};
 use serde::{Deserialize, Serialize};
 
 use crate::common::addresses::OWN_HOST;
+use crate::common::output::on_one_line;
 use crate::common::process::{Process, Status, is_namespace, is_same, is_same_file, me};
 use crate::common::sys::{Relative, namespace_kind, namespace_owner, namespace_relative};
 
@@ -182,7 +183,7 @@ fn belongs_to(status: &Status) -> String {
     let mut ids = status.users.clone();
     ids.dedup();
     let name = |id: u32| match User::from_uid(Uid::from_raw(id)) {
-        Ok(Some(user)) => format!("{} ({id})", user.name.escape_debug()),
+        Ok(Some(user)) => format!("{} ({id})", on_one_line(&user.name)),
         _ => id.to_string(),
     };
     let owner = ids.iter().map(|&id| name(id)).collect::<Vec<_>>().join(" and ");

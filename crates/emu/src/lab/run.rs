@@ -25,6 +25,7 @@ use super::cell::{Cell as Lab, cell};
 use super::{script, tables};
 use crate::common::config::{Guests, Plan, Security};
 use crate::common::network::{Delivered, Network, NotSent, Tap};
+use crate::common::output::{on_one_line, to_stderr};
 use crate::common::process::end_with;
 use crate::common::rights::become_root;
 use crate::common::signals;
@@ -92,11 +93,11 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     let cell = cell(&spec).map_err(|why| Stop::bad_input(format!("{}: {why}", plan.file)))?;
     check_programs(security)?;
     for host in cell.wired.iter().filter(|host| host.lacks_offload && !plan.quiet) {
-        eprintln!(
+        to_stderr(format_args!(
             "airtcp: {:?} has a receive offload that airtcp lab has not (\"off\" and \"napi\" it has): \
             its kernel takes packets one by one",
             host.name
-        );
+        ));
     }
     become_root().map_err(Stop::bad_input)?;
     let work = Work::make(&guests_plan.kernel).map_err(Stop::failure)?;
@@ -249,10 +250,10 @@ fn say(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
         if group["kind"] != "unlimited" {
             parts.push(format!("{} of {} came", group["received"], group["segments_sent"]));
         }
-        eprintln!("airtcp: {name}: {}", parts.join(", "));
+        to_stderr(format_args!("airtcp: {}: {}", on_one_line(name), parts.join(", ")));
     }
     let virtual_s = end.as_secs_f64();
-    eprintln!("airtcp: {virtual_s:.1} s of virtual time in {wall_s:.1} s, {} kernels", kernels.len());
+    to_stderr(format_args!("airtcp: {virtual_s:.1} s of virtual time in {wall_s:.1} s, {} kernels", kernels.len()));
 }
 
 /// Counters of the remedy, as the access points' kernels have them at the end, summed.

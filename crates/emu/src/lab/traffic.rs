@@ -16,6 +16,7 @@ use airtcp_core::units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::{Deserialize, Serialize};
 
+use crate::common::output::to_stderr;
 use crate::common::sys::{Offload, set_offload, tcp_info};
 use crate::hwsim::new_radio;
 use crate::uml::guest_init::now;
@@ -75,7 +76,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     match program(words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lab-traffic {}: {error}", words.join(" "));
+            to_stderr(format_args!("lab-traffic {}: {error}", words.join(" ")));
             ExitCode::FAILURE
         }
     }

@@ -3,13 +3,15 @@
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 
+use crate::common::output::{on_one_line, to_stdout};
 use crate::common::rights::{Allowed, allowed};
+use crate::common::stop::{BAD_INPUT, Stop};
 
 use crate::shell::tun::no_tun;
 
 /// Prints one line per need, and returns 0 if networks can be run here.
-pub(crate) fn run() -> ExitCode {
-    let mut can = true;
+pub(crate) fn run() -> Result<ExitCode, Stop> {
+    let (mut can, mut lines) = (true, String::new());
     let mut line = |is_needed: bool, what: &str, found: Result<String, String>| {
         let (word, text) = match found {
             Ok(text) => ("yes", text),
@@ -19,7 +21,7 @@ pub(crate) fn run() -> ExitCode {
             }
             Err(text) => ("no", text),
         };
-        println!("{what}: {word}: {text}");
+        lines += &format!("{what}: {word}: {}\n", on_one_line(&text));
     };
     line(
         true,
@@ -55,5 +57,6 @@ pub(crate) fn run() -> ExitCode {
             Err(format!("{processors} processors and a load of {load}: packets may come late, and airtcp will say so"))
         },
     );
-    if can { ExitCode::SUCCESS } else { ExitCode::from(crate::common::stop::BAD_INPUT) }
+    to_stdout(&lines)?;
+    Ok(if can { ExitCode::SUCCESS } else { ExitCode::from(BAD_INPUT) })
 }

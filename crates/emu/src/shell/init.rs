@@ -21,7 +21,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::common::output::tell;
+use crate::common::output::to_stderr;
 use crate::common::signals;
 use crate::common::sys::{Before, Processors, inherited, keep_to};
 
@@ -71,7 +71,7 @@ pub(crate) fn run(plan: RawFd) -> ExitCode {
         }
         Err(error) => {
             if !error.is_empty() {
-                tell(format_args!("error: starting the programs: {error}"));
+                to_stderr(format_args!("error: starting the programs: {error}"));
             }
             ExitCode::FAILURE
         }
@@ -93,6 +93,8 @@ struct Output {
     host: String,
     from: File,
     line: Vec<u8>,
+    /// A line could not be written, which was said.
+    is_lost: bool,
 }
 
 fn start(plan: RawFd) -> Result<Init, String> {
@@ -122,7 +124,7 @@ fn start(plan: RawFd) -> Result<Init, String> {
     for (place, program) in plan.commands.iter().enumerate() {
         let child = init.spawn(place, program).map_err(|error| {
             let argv = program.argv.join(" ");
-            tell(format_args!("error: host {:?}: cannot run {argv:?}: {error}", program.host));
+            to_stderr(format_args!("error: host {:?}: cannot run {argv:?}: {error}", program.host));
         });
         init.children.push(child.ok());
         if init.children[place].is_none() {
@@ -152,12 +154,12 @@ fn own_files(plan: &InitPlan) -> Result<(), String> {
             mount(Some(from.as_str()), to.as_str(), nowhere, MsFlags::MS_BIND, nowhere).map_err(io::Error::from)
         });
         if let Err(error) = put {
-            tell(format_args!("note: {to} stays the machine's, so names of hosts may be unknown inside: {error}"));
+            to_stderr(format_args!("note: {to} stays the machine's, so names of hosts may be unknown inside: {error}"));
         }
     }
     umount2("/proc", MntFlags::MNT_DETACH).map_err(|error| failed("/proc", error))?;
     if let Err(error) = mount(Some("proc"), "/proc", Some("proc"), plain, nowhere) {
-        tell(format_args!("note: /proc stays the machine's, so `ps` shows other processes: {}", error.desc()));
+        to_stderr(format_args!("note: /proc stays the machine's, so `ps` shows other processes: {}", error.desc()));
     }
     Ok(())
 }
@@ -182,7 +184,13 @@ impl Init {
             // read.
             nix::fcntl::fcntl(&from, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
             command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
-            self.outputs.push(Output { place, host: program.host.clone(), from: from.into(), line: Vec::new() });
+            self.outputs.push(Output {
+                place,
+                host: program.host.clone(),
+                from: from.into(),
+                line: Vec::new(),
+                is_lost: false,
+            });
         }
         before.apply(&mut command);
         let child = command.spawn()?;
@@ -312,8 +320,14 @@ impl Output {
         let mut line = format!("{}: ", self.host).into_bytes();
         line.append(&mut self.line);
         line.push(b'\n');
-        // A closed standard output ends neither the program nor the run.
-        let _ = io::stdout().write_all(&line);
-        let _ = io::stdout().flush();
+        // It ends neither the program nor the run.
+        let mut out = io::stdout().lock();
+        let written = out.write_all(&line).and_then(|()| out.flush());
+        drop(out);
+        // Who reads no more knows it.
+        if let Some(error) = written.err().filter(|error| !self.is_lost && error.kind() != io::ErrorKind::BrokenPipe) {
+            self.is_lost = true;
+            to_stderr(format_args!("error: host {:?}: output of its program is lost: {error}", self.host));
+        }
     }
 }

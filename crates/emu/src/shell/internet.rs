@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use airtcp_core::convert::signed32;
 
 use crate::common::addresses::MACHINE_ADDRESS;
-use crate::common::output::tell;
+use crate::common::output::to_stderr;
 use crate::common::rights::is_administrator;
 use crate::common::stop::Stop;
 use crate::common::sys::Before;
@@ -43,7 +43,9 @@ pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
     );
     let nft = inside("nft", host.space()).arg(rules).stderr(Stdio::null()).status();
     if !nft.is_ok_and(|status| status.success()) {
-        tell(format_args!("note: no address translation here (nft): only one host at a time can use the internet"));
+        to_stderr(format_args!(
+            "note: no address translation here (nft): only one host at a time can use the internet"
+        ));
     }
     Ok(())
 }

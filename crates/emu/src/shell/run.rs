@@ -27,7 +27,7 @@ use crate::common::diag::{ended_connections, open_connections};
 use crate::common::lateness::Validity;
 use crate::common::net::can_have_v6;
 use crate::common::network::Network;
-use crate::common::output::tell;
+use crate::common::output::{set_title, to_stderr};
 use crate::common::process::end_with;
 use crate::common::rights::become_root;
 use crate::common::signals;
@@ -114,10 +114,13 @@ fn tell_hosts(hosts: &[Host], attached: &Attached) {
         let (at, profile) = (real.addresses, &real.profile);
         let v6 = if can_have_v6(real.mtu) { format!(", {}", at.v6) } else { String::new() };
         let (v4, device, sysctls) = (at.v4, real.device, sysctls.join(" "));
-        tell(format_args!("{}: {v4}{v6} on {device}; like {profile}: {sysctls}", host.name));
+        to_stderr(format_args!("{}: {v4}{v6} on {device}; like {profile}: {sysctls}", host.name));
     }
     if !attached.left_out.is_empty() {
-        tell(format_args!("real programs take the place of the scenario's flows {}", attached.left_out.join(", ")));
+        to_stderr(format_args!(
+            "real programs take the place of the scenario's flows {}",
+            attached.left_out.join(", ")
+        ));
     }
 }
 
@@ -356,7 +359,7 @@ impl<'a> Live<'a> {
             if lost.is_none() {
                 *lost = host.why_lost();
                 if let Some(why) = lost {
-                    tell(format_args!("airtcp: {}: {why}; the network goes on", host.name));
+                    to_stderr(format_args!("airtcp: {}: {why}; the network goes on", host.name));
                 }
             }
         }
@@ -401,10 +404,7 @@ impl<'a> Live<'a> {
         let busiest = used.iter().zip(before).map(|(&now, before)| now.saturating_sub(before)).max();
         let air = busiest.map_or(String::new(), |used| format!(", air {:.0} %", 100.0 * used.as_secs_f64() / passed_s));
         self.titled = Titled { at: now, received, used };
-        let _ = write!(
-            std::io::stderr(),
-            "\x1b]2;airtcp: {rate:.1} Mbit/s{rtt}, {queue}{air}, 99 % within {late:.0} us\x07"
-        );
+        set_title(&format!("airtcp: {rate:.1} Mbit/s{rtt}, {queue}{air}, 99 % within {late:.0} us"));
     }
 
     /// Moves rows out of memory, to disk if they are wanted.
@@ -412,7 +412,7 @@ impl<'a> Live<'a> {
         let tables = self.seen.take_tables();
         let Some(store) = &mut self.store else { return };
         if let Err(error) = store.add(&tables) {
-            tell(format_args!("error: cannot write tables: {error}; the network goes on without"));
+            to_stderr(format_args!("error: cannot write tables: {error}; the network goes on without"));
             self.store = None;
         }
     }
@@ -477,11 +477,11 @@ impl<'a> Live<'a> {
         if let Err(error) = self.write_output(&report) {
             failure.get_or_insert(format!("cannot write tables: {error}"));
         }
-        if nix::unistd::isatty(std::io::stderr()).unwrap_or(false) && !plan.quiet {
-            let _ = write!(std::io::stderr(), "\x1b]2;\x07");
+        if !plan.quiet {
+            set_title("");
         }
         for line in report.to_lines(plan.quiet) {
-            tell(format_args!("airtcp: {line}"));
+            to_stderr(format_args!("airtcp: {line}"));
         }
         if let Some(error) = failure {
             return Err(Stop::failure(error));

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::work::Work;
 use super::{files, sandbox};
+use crate::common::output::to_stderr;
 use crate::common::sys::{Before, inherited};
 
 /// A guest to start.
@@ -156,7 +157,7 @@ pub(crate) fn init(plan: RawFd, work: &str) -> ExitCode {
         start(Path::new(work), &kernels).map_err(|error| error.to_string())
     });
     if let Err(error) = started {
-        eprintln!("error: starting the guests: {error}");
+        to_stderr(format_args!("error: starting the guests: {error}"));
         return ExitCode::FAILURE;
     }
     while wait().is_ok() {}

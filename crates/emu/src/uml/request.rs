@@ -3,7 +3,7 @@
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use super::console::{Keyboard, Typed};
 use super::files::{self, ASKED, Asked, Input, Screen, whole};
 use super::shared_folder::Shared;
+use crate::common::output::not_written;
 use crate::common::process::{Process, is_same, me};
 use crate::common::stop::Stop;
 
@@ -75,8 +76,8 @@ pub(crate) fn run(network: &Process, work: &Path, host: usize, command: &[&str])
         let status = work.text(&files::status(&name), STATUS).map_err(failed)?;
         if let Some(mut file) = work.read(&files::output(&name)).map_err(failed)? {
             file.seek(SeekFrom::Start(shown)).map_err(failed)?;
-            shown += io::copy(&mut file, &mut io::stdout()).map_err(failed)?;
-            io::stdout().flush().map_err(failed)?;
+            let more = Shared::written(&file).saturating_sub(shown);
+            shown += show(file.take(more)).map_err(|error| not_written(&error))?;
         }
         if let Some(status) = status {
             let code: i32 = status.trim().parse().unwrap_or(1);
@@ -98,4 +99,12 @@ pub(crate) fn run(network: &Process, work: &Path, host: usize, command: &[&str])
             return Ok(ExitCode::from(LEFT));
         }
     }
+}
+
+/// Copies output of a command as it is.
+fn show(mut output: impl Read) -> io::Result<u64> {
+    let mut out = io::stdout().lock();
+    let copied = io::copy(&mut output, &mut out)?;
+    out.flush()?;
+    Ok(copied)
 }

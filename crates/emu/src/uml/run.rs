@@ -28,21 +28,21 @@ use super::boot::{self, Card, Kernel};
 use super::console::{self, Keyboard, Typed};
 use super::controller::{Controller, Failure, Guest, Pace, Verdict};
 use super::files::{self, Input, Inside, Look, Screen, whole};
+use super::shared_folder::Shared;
 use super::work::Work;
 use crate::common::addresses::hosts_file;
 use crate::common::capture::Recorder;
 use crate::common::config::{Guests, Plan};
 use crate::common::connections::Seen;
 use crate::common::net::can_have_v6;
+use crate::common::output::{not_written, to_stderr};
 use crate::common::process::end_with;
 use crate::common::rights::become_root;
 use crate::common::signals;
 use crate::common::state::{State, StateHost};
 use crate::common::stop::Stop;
-use crate::common::store::CommandReport;
-use crate::common::store::{OUTPUT, Store, meanings};
-use crate::common::world::environment;
-use crate::common::world::{Air, Attached, attach};
+use crate::common::store::{CommandReport, OUTPUT, Store, meanings};
+use crate::common::world::{Air, Attached, attach, environment};
 
 /// Signals are looked at after so many turns of guests.
 const LOOK: u32 = 64;
@@ -137,10 +137,10 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     let wall_s = begun.elapsed().as_secs_f64();
     if !plan.quiet {
         let virtual_s = ended.as_secs_f64();
-        eprintln!(
+        to_stderr(format_args!(
             "airtcp: {virtual_s:.3} s of virtual time in {wall_s:.1} s, start of {} kernels included",
             kernels.len()
-        );
+        ));
     }
     finish(
         plan,
@@ -148,6 +148,9 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         controller,
         &Told { real: &real, left_out, outputs: &outputs, work: &work, ended, wall_s, is_typed: typed_at.is_some() },
     )?;
+    if let Some(error) = &outputs.lost {
+        return Err(not_written(error));
+    }
     let code = interrupted.map_or_else(|| outputs.code(plan), |number| 128 + number);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
@@ -366,6 +369,8 @@ struct Outputs {
     status: Vec<Option<i32>>,
     shown: Vec<u64>,
     decider: Option<usize>,
+    /// The first error of standard output.
+    lost: Option<std::io::Error>,
 }
 
 impl Outputs {
@@ -382,6 +387,7 @@ impl Outputs {
             status: vec![None; many],
             shown: vec![0; many],
             decider: in_front.or(last),
+            lost: None,
         }
     }
 
@@ -399,11 +405,19 @@ impl Outputs {
     /// Writes what commands have written since the last time. Lines of those that are not in front
     /// say whose they are.
     fn show(&mut self) {
-        let mut out = std::io::stdout().lock();
+        let shown = self.show_to(&mut std::io::stdout().lock());
+        // It ends nothing. Who reads no more knows it.
+        if let Some(error) = shown.err().filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+            self.lost.get_or_insert(error);
+        }
+    }
+
+    fn show_to(&mut self, out: &mut dyn Write) -> std::io::Result<()> {
+        let mut written = Ok(());
         for (place, (host, in_front)) in self.commands.iter().enumerate() {
             let Some(mut file) = self.work.read(&files::output(place)) else { continue };
             // As far as it is written: whoever writes on meanwhile is read the next time.
-            let end = file.metadata().map_or(0, |about| about.len());
+            let end = Shared::written(&file);
             let mut bytes = Vec::new();
             while self.shown[place] < end {
                 bytes.clear();
@@ -421,15 +435,18 @@ impl Outputs {
                     break;
                 }
                 self.shown[place] += u64::from(count(whole));
+                let mut text = Vec::new();
                 if *in_front {
-                    let _ = out.write_all(&bytes[..whole]);
+                    text.extend_from_slice(&bytes[..whole]);
                 } else {
-                    let text = String::from_utf8_lossy(&bytes[..whole]);
-                    text.lines().for_each(|line| drop(write!(out, "{host}: {line}{}", self.line_end)));
+                    for line in String::from_utf8_lossy(&bytes[..whole]).lines() {
+                        text.extend_from_slice(format!("{host}: {line}{}", self.line_end).as_bytes());
+                    }
                 }
+                written = written.and_then(|()| out.write_all(&text));
             }
         }
-        let _ = out.flush();
+        written.and_then(|()| out.flush())
     }
 
     fn code(&self, plan: &Plan) -> i32 {
@@ -531,4 +548,58 @@ fn finish(
     });
     let text = serde_json::to_vec(&all).map_err(|error| failed(error.into()))?;
     fs::write(record.folder.join(OUTPUT), text).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    fn outputs(folder: &Path) -> Outputs {
+        fs::create_dir_all(folder).unwrap();
+        Outputs {
+            work: Rc::new(Work::of(folder).unwrap()),
+            commands: vec![("laptop".to_owned(), true), ("server".to_owned(), false)],
+            line_end: "\n",
+            status: vec![None; 2],
+            shown: vec![0; 2],
+            decider: None,
+            lost: None,
+        }
+    }
+
+    fn shown(outputs: &mut Outputs) -> String {
+        let mut out = Vec::new();
+        outputs.show_to(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn output_that_a_guest_only_claims_is_not_shown_without_end() {
+        let folder = std::env::temp_dir().join(format!("airtcp-outputs-{}", std::process::id()));
+        let mut outputs = outputs(&folder);
+        fs::write(folder.join(files::output(0)), "in front").unwrap();
+        fs::write(folder.join(files::output(1)), "one\ntw").unwrap();
+        assert_eq!(shown(&mut outputs), "in frontserver: one\n");
+        for place in [0, 1] {
+            let file = OpenOptions::new().write(true).open(folder.join(files::output(place))).unwrap();
+            file.set_len(1 << 40).unwrap();
+        }
+        assert!(shown(&mut outputs).len() < 1 << 20);
+        let status = fs::read("/proc/self/status").unwrap();
+        fs::write(folder.join(files::status(1)), status).unwrap();
+        assert_eq!(outputs.look(), Verdict::On, "text that is no number is no status");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn output_without_room_is_an_error_and_ends_nothing() {
+        let folder = std::env::temp_dir().join(format!("airtcp-full-{}", std::process::id()));
+        let mut outputs = outputs(&folder);
+        fs::write(folder.join(files::output(0)), "text").unwrap();
+        let mut full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        assert_eq!(outputs.show_to(&mut full).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
@@ -51,6 +52,12 @@ impl Shared {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Bytes of a file that were written: a guest can say that a file is longer, which takes no
+    /// room.
+    pub(crate) fn written(file: &File) -> u64 {
+        file.metadata().map_or(0, |about| about.len().min(about.blocks().saturating_mul(512)))
     }
 
     /// The text of a file, of which no more than `most` bytes are read.
@@ -109,6 +116,12 @@ mod tests {
         for path in ["/way", "..", "/shared/../.."] {
             assert!(Shared::open(&root, Path::new(path)).is_err(), "{path}");
         }
+        // A file without contents takes no room, however long it says that it is.
+        let mut long = folder.create("long").unwrap();
+        long.write_all(b"text").unwrap();
+        assert_eq!(Shared::written(&long), 4);
+        long.set_len(1 << 40).unwrap();
+        assert!(Shared::written(&long) < 1 << 20, "{}", Shared::written(&long));
         fs::remove_dir_all(top).unwrap();
     }
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-use crate::uml::shared_folder::Shared;
+use super::shared_folder::Shared;
+use crate::common::output::visible;
 
 /// One of these folders is where guests find what is for them: a file system in memory that nobody
 /// else sees. Always the same, since a guest's random numbers follow from its command line, too.
@@ -49,7 +50,7 @@ impl Work {
     }
 
     /// A folder that is there.
-    fn of(path: &Path) -> std::io::Result<Work> {
+    pub(super) fn of(path: &Path) -> std::io::Result<Work> {
         let shared = Shared::open(&OwnedFd::from(File::open("/")?), path)?;
         Ok(Work { path: path.to_owned(), shared })
     }
@@ -75,7 +76,7 @@ impl Work {
 
     /// How a guest began.
     pub(crate) fn ready(&self, name: &str) -> Option<String> {
-        self.text(name, READY).map(|text| plain(&text))
+        self.text(name, READY).map(|text| visible(&text))
     }
 
     /// A short file: a number, or some.
@@ -110,22 +111,10 @@ impl Work {
         let mut bytes = Vec::new();
         let _ =
             file.seek(SeekFrom::Start(len.saturating_sub(SAID))).and_then(|_| file.take(SAID).read_to_end(&mut bytes));
-        let text = plain(&String::from_utf8_lossy(&bytes));
+        let text = visible(&String::from_utf8_lossy(&bytes));
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(many)..].iter().map(|&line| line.to_owned()).collect()
     }
-}
-
-/// A guest's text as a terminal may show it: nothing that moves the cursor, or turns the line
-/// around.
-pub(crate) fn plain(text: &str) -> String {
-    let is_safe = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_bidirectional(c));
-    text.chars().map(|c| if is_safe(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
-}
-
-/// Characters that change the direction of those around them (UAX 9, 2).
-fn is_bidirectional(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -160,9 +149,9 @@ mod tests {
         assert_eq!(work.status("large").map(|text| text.len()), Some(64));
         assert_eq!(work.page("large").len(), 4096);
         assert!(work.bytes("large", 1 << 20).unwrap_err().contains("more than 1048576 bytes"));
-        assert!(work.last_lines("large", 3).iter().all(|line| line.len() <= 3 * usize::try_from(SAID).unwrap()));
+        assert!(work.last_lines("large", 3).iter().all(|line| line.len() <= 6 * usize::try_from(SAID).unwrap()));
         fs::write(top.join("log"), b"one\ntwo\x1b]0;t\x07\nthr\xe2\x80\xaeee\nfour \xff\n").unwrap();
-        assert_eq!(work.last_lines("log", 3), ["two\u{fffd}]0;t\u{fffd}", "thr\u{fffd}ee", "four \u{fffd}"]);
+        assert_eq!(work.last_lines("log", 3), ["two\\u001b]0;t\\u0007", "thr\\u202eee", "four \u{fffd}"]);
         assert_eq!(work.bytes("log", 100).map(|bytes| bytes.len()), Ok(30));
         fs::remove_dir_all(top).unwrap();
     }

@@ -470,6 +470,7 @@ fn raw_now(fake: &Fake, bytes: &[u8], files: &[RawFd]) {
 
 /// Sessions of a client that does random things from its first turn on. `AIRTCP_HOSTILE_SESSIONS`:
 /// how many.
+#[allow(clippy::print_stderr, reason = "only in tests")]
 #[test]
 fn random_clients_neither_stop_nor_break_the_controller() {
     let sessions = std::env::var("AIRTCP_HOSTILE_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400u64);
