@@ -7,8 +7,8 @@ pub mod network;
 pub mod payloads;
 
 pub(crate) mod addresses;
+mod broadcast;
 pub(crate) mod capture;
-mod cells;
 pub(crate) mod config;
 pub(crate) mod connections;
 pub(crate) mod diag;

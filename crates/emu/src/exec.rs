@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn network(pid: i32, hosts: &[&str]) -> (i32, State) {
-        let hosts = hosts.iter().map(|&name| StateHost { name: name.to_owned(), space: 3, env: Vec::new() });
+        let hosts = hosts.iter().map(|&name| StateHost { name: name.to_owned(), namespace: 3, env: Vec::new() });
         (pid, State { name: "home".to_owned(), init: pid + 1, guests: None, hosts: hosts.collect() })
     }
 

@@ -23,12 +23,12 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use serde_json::{Map, Value, json};
 
 use crate::common::clock::{Clock, Monotonic, Urgency};
-use crate::common::config::MediumPlan;
+use crate::common::config::HwsimConfig;
 use crate::common::lateness::{Histogram, Lateness, Validity};
 use crate::common::medium::{medium, only_channel};
 use crate::common::output::{on_one_line, to_stderr, to_stdout};
-use crate::common::process::end_with;
-use crate::common::radio_table::Radios;
+use crate::common::process::end_with_parent;
+use crate::common::radio_table::RadioTable;
 use crate::common::signals;
 use crate::common::stop::Stop;
 use crate::common::store::{OUTPUT, Store, meanings};
@@ -45,7 +45,7 @@ const TOGETHER_BYTES: usize = 16 << 10;
 /// Later than this is worth a word.
 const LATE: Span = Span::from_ms(1);
 
-/// A medium as the plan describes it.
+/// A medium as the config describes it.
 struct Wanted {
     air: Air,
     /// By place.
@@ -56,23 +56,23 @@ struct Wanted {
 }
 
 /// Is the medium of this kernel's radios until it is told to end, or its time is over.
-pub(crate) fn run(plan: &MediumPlan) -> Result<ExitCode, Stop> {
-    end_with(plan.parent)?;
-    let Wanted { air, names, addresses, seed, notes } = wanted(plan).map_err(Stop::bad_input)?;
+pub(crate) fn run(config: &HwsimConfig) -> Result<ExitCode, Stop> {
+    end_with_parent(config.parent)?;
+    let Wanted { air, names, addresses, seed, notes } = wanted(config).map_err(Stop::bad_input)?;
     let known = known().map_err(Stop::bad_input)?;
     let link = Link::open(&known).map_err(|error| Stop::failure(format!("a socket of generic netlink: {error}")))?;
-    let signals = signals::caught(&[]).map_err(|error| Stop::failure(error.desc()))?;
+    let signals = signals::signal_fd(&[]).map_err(|error| Stop::failure(error.desc()))?;
     Urgency::ask();
     let mut live = Live::new(Conversation::new(air, &addresses, known.module), names, link);
     live.register().map_err(Stop::bad_input)?;
-    if !plan.quiet {
+    if !config.quiet {
         notes.iter().for_each(|note| to_stderr(format_args!("airtcp: {note}")));
         tell(&live.names, &addresses, &known);
     }
-    let has_radios = live.run(plan.for_s.map(Span::from_secs_f64), signals.as_fd());
-    let shown = if plan.quiet { Ok(()) } else { to_stdout(&live.table()) };
+    let has_radios = live.run(config.for_s.map(Span::from_secs_f64), signals.as_fd());
+    let shown = if config.quiet { Ok(()) } else { to_stdout(&live.table()) };
     live.warnings().iter().for_each(|warning| to_stderr(format_args!("airtcp: {warning}")));
-    keep(plan, &live, &addresses, &known, seed)
+    keep(config, &live, &addresses, &known, seed)
         .map_err(|error| Stop::failure(format!("cannot write tables: {error}")))?;
     shown?;
     if has_radios {
@@ -82,11 +82,11 @@ pub(crate) fn run(plan: &MediumPlan) -> Result<ExitCode, Stop> {
 }
 
 /// Writes down what was sent, and how well time was kept.
-fn keep(plan: &MediumPlan, live: &Live, addresses: &[Address], known: &Known, seed: u64) -> std::io::Result<()> {
-    let Some(folder) = &plan.record else { return Ok(()) };
+fn keep(config: &HwsimConfig, live: &Live, addresses: &[Address], known: &Known, seed: u64) -> std::io::Result<()> {
+    let Some(folder) = &config.record else { return Ok(()) };
     let lasted = live.clock.now().since(Time::ZERO);
     let names: Vec<&str> = live.names.iter().map(String::as_str).collect();
-    let radios = Radios::of(&live.own.air.mac, &names, lasted);
+    let radios = RadioTable::of(&live.own.air.mac, &names, lasted);
     let hosts = live.names.iter().zip(addresses).zip(&live.gone_at).map(|((name, address), gone_at)| {
         let phy = known.radios.iter().find(|(own, _)| own == address).map(|(_, phy)| phy.as_str());
         let gone_s = gone_at.map(|at| at.as_secs_f64());
@@ -134,28 +134,28 @@ fn keep(plan: &MediumPlan, live: &Live, addresses: &[Address], known: &Known, se
     std::fs::write(folder.join(OUTPUT), serde_json::to_vec(&all)?)
 }
 
-fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
-    if let Some(text) = &plan.wmediumd {
-        let read = wmediumd::read(text, plan.seed).map_err(|why| format!("{}: {why}", plan.file))?;
+fn wanted(config: &HwsimConfig) -> Result<Wanted, String> {
+    if let Some(text) = &config.wmediumd {
+        let read = wmediumd::read(text, config.seed).map_err(|why| format!("{}: {why}", config.file))?;
         let names = read.addresses.iter().map(|address| written(*address)).collect();
         let air = Air::of_equals(&read.setup);
-        return Ok(Wanted { air, names, addresses: read.addresses, seed: plan.seed, notes: read.notes });
+        return Ok(Wanted { air, names, addresses: read.addresses, seed: config.seed, notes: read.notes });
     }
-    let scenario = plan.scenario.as_deref().unwrap_or_default();
-    let scenario = Scenario::parse_json(scenario, &plan.file, &[]).map_err(|error| error.to_string())?;
+    let scenario = config.scenario.as_deref().unwrap_or_default();
+    let scenario = Scenario::parse_json(scenario, &config.file, &[]).map_err(|error| error.to_string())?;
     let spec = scenario.to_spec().map_err(|faults| faults.to_string())?;
-    let channel = only_channel(&spec, "airtcp hwsim").map_err(|why| format!("{}: {why}", plan.file))?;
+    let channel = only_channel(&spec, "airtcp hwsim").map_err(|why| format!("{}: {why}", config.file))?;
     let names: Vec<String> = channel.radios.iter().map(|radio| spec.nodes[radio.node.index()].name.clone()).collect();
     for (radio, name) in channel.radios.iter().zip(&names) {
         if !matches!(radio.config.phy.standard, Standard::N | Standard::Ac) {
             return Err(format!(
                 "{}: the radio of {name:?}: airtcp hwsim runs 802.11n and 802.11ac: set phy.standard = \"n\"",
-                plan.file
+                config.file
             ));
         }
     }
     let mut addresses: Vec<Address> = (0..).take(names.len()).map(numbered).collect();
-    for (name, address) in &plan.radios {
+    for (name, address) in &config.radios {
         let Some(place) = names.iter().position(|own| own == name) else {
             return Err(format!("--radio {name}={address}: no such radio; there are {}", names.join(", ")));
         };

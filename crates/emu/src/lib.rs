@@ -31,7 +31,7 @@ mod lab;
 
 use std::process::ExitCode;
 
-use common::config::{MediumPlan, Plan};
+use common::config::{HwsimConfig, RunConfig};
 use common::output::to_stderr;
 use common::stop::Stop;
 
@@ -41,8 +41,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<i32>().map_err(|_| Stop::bad_input(format!("{text:?} is not a descriptor")));
     let done = match arguments.as_slice() {
-        ["run", fd] => number(fd).and_then(|fd| run(&Plan::read(fd).map_err(Stop::bad_input)?)),
-        ["hwsim", fd] => number(fd).and_then(|fd| hwsim::run(&MediumPlan::read(fd).map_err(Stop::bad_input)?)),
+        ["run", fd] => number(fd).and_then(|fd| run(&RunConfig::read(fd).map_err(Stop::bad_input)?)),
+        ["hwsim", fd] => number(fd).and_then(|fd| hwsim::run(&HwsimConfig::read(fd).map_err(Stop::bad_input)?)),
         ["init", fd] => number(fd).map(shell::init::run),
         ["guests", fd, work] => number(fd).map(|fd| uml::boot::init(fd, work)),
         // UML adds a word of its own.
@@ -59,11 +59,11 @@ pub fn main(arguments: &[String]) -> ExitCode {
     })
 }
 
-/// Runs a network of the kind that the plan asks for.
-fn run(plan: &Plan) -> Result<ExitCode, Stop> {
-    match &plan.guests {
-        Some(guests) if plan.lab.is_some() => lab::run(plan, guests),
-        Some(guests) => uml::run::run(plan, guests),
-        None => shell::run::run(plan),
+/// Runs a network of the kind that the config asks for.
+fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
+    match &config.guests {
+        Some(guests) if config.lab.is_some() => lab::run(config, guests),
+        Some(guests) => uml::run::run(config, guests),
+        None => shell::run::run(config),
     }
 }

@@ -10,24 +10,24 @@ use std::thread::JoinHandle;
 
 use airtcp_core::units::Time;
 
-use crate::common::config::Plan;
+use crate::common::config::RunConfig;
 use crate::common::network::Tap;
 use crate::common::stop::Stop;
 
 /// Bytes that are handed over at once.
-const LOT: usize = 256 << 10;
-/// Lots that may wait for the disk.
-const WAITING: usize = 64;
+const BATCH_BYTES: usize = 256 << 10;
+/// Batches that may wait for the disk.
+const BATCHES_MAX: usize = 64;
 const LINKTYPE_RAW: u16 = 101;
 
 /// A capture under way.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    lot: Vec<u8>,
+    batch: Vec<u8>,
     snaplen: usize,
     to: SyncSender<Vec<u8>>,
     writer: JoinHandle<io::Result<()>>,
-    /// Packets in the lot.
+    /// Packets in the batch.
     packets: u64,
     left_out: u64,
     waits: bool,
@@ -82,14 +82,14 @@ impl Capture {
     ) -> io::Result<Capture> {
         let mut file = BufWriter::new(File::create(path)?);
         let snaplen = usize::try_from(snaplen).unwrap_or(usize::MAX);
-        let (to, from): (_, Receiver<Vec<u8>>) = sync_channel(WAITING);
+        let (to, from): (_, Receiver<Vec<u8>>) = sync_channel(BATCHES_MAX);
         let writer = std::thread::Builder::new().name("airtcp-capture".to_owned()).spawn(move || {
-            while let Ok(lot) = from.recv() {
-                file.write_all(&lot)?;
+            while let Ok(batch) = from.recv() {
+                file.write_all(&batch)?;
             }
             file.flush()
         })?;
-        Ok(Capture { lot: head(hosts, snaplen), snaplen, to, writer, packets: 0, left_out: 0, waits })
+        Ok(Capture { batch: head(hosts, snaplen), snaplen, to, writer, packets: 0, left_out: 0, waits })
     }
 
     /// One packet, as `host` sent or received it.
@@ -108,19 +108,19 @@ impl Capture {
         // epb_flags: inbound 1, outbound 2.
         option(&mut body, 2, &(if sent { 2u32 } else { 1 }).to_le_bytes());
         option(&mut body, 0, &[]);
-        block(&mut self.lot, 6, &body);
+        block(&mut self.batch, 6, &body);
         self.packets += 1;
-        if self.lot.len() >= LOT {
+        if self.batch.len() >= BATCH_BYTES {
             self.hand_over();
         }
     }
 
     fn hand_over(&mut self) {
-        let lot = std::mem::replace(&mut self.lot, Vec::with_capacity(LOT + 4096));
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH_BYTES + 4096));
         if self.waits {
             // If its writer has failed, it says so at the end.
-            let _ = self.to.send(lot);
-        } else if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.to.try_send(lot) {
+            let _ = self.to.send(batch);
+        } else if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.to.try_send(batch) {
             self.left_out += self.packets;
         }
         self.packets = 0;
@@ -128,7 +128,7 @@ impl Capture {
 
     /// Writes the rest, and returns how many packets are missing.
     pub(crate) fn end(mut self) -> Result<u64, String> {
-        let last = std::mem::take(&mut self.lot);
+        let last = std::mem::take(&mut self.batch);
         // Waits for the disk now; if the writer has failed, it says so itself.
         let _ = self.to.send(last);
         drop(self.to);
@@ -144,10 +144,14 @@ impl Capture {
 pub(crate) struct Recorder(pub(crate) Option<Capture>);
 
 impl Recorder {
-    /// Begins the plan's capture. Its thread begins here: none can once programs have a namespace.
+    /// Begins the config's capture. Its thread begins here: none can once programs have a namespace.
     /// `waits`: see [`Capture::begin`].
-    pub(crate) fn begin<'h>(plan: &Plan, hosts: impl Iterator<Item = &'h str>, waits: bool) -> Result<Recorder, Stop> {
-        let Some(record) = &plan.record else { return Ok(Recorder(None)) };
+    pub(crate) fn begin<'h>(
+        config: &RunConfig,
+        hosts: impl Iterator<Item = &'h str>,
+        waits: bool,
+    ) -> Result<Recorder, Stop> {
+        let Some(record) = &config.record else { return Ok(Recorder(None)) };
         let Some(path) = &record.capture else { return Ok(Recorder(None)) };
         let capture = Capture::begin(path, hosts, record.snaplen, waits);
         capture

@@ -14,19 +14,19 @@ use crate::common::sys::inherited;
 /// A network to run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Plan {
+pub(crate) struct RunConfig {
     /// The scenario as JSON, checked.
     pub(crate) scenario: String,
     /// Its name in messages.
     pub(crate) file: String,
-    /// Real hosts that run no command of this list.
+    /// RealHost hosts that run no command of this list.
     pub(crate) hosts: Vec<String>,
     /// Commands and their hosts. At most one is in front.
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Vec<CommandConfig>,
     /// The network ends after this many seconds; `None`: with the command that decides.
     pub(crate) for_s: Option<f64>,
     /// Where tables and capture go.
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<RecordConfig>,
     /// This host is the way to the machine's own network.
     pub(crate) internet: Option<String>,
     /// Hosts with a gate in place of TCP small queues.
@@ -35,10 +35,10 @@ pub(crate) struct Plan {
     /// Says nothing but errors and warnings.
     pub(crate) quiet: bool,
     /// Hosts are kernels of their own, in virtual time.
-    pub(crate) guests: Option<Guests>,
+    pub(crate) guests: Option<GuestsConfig>,
     /// Hosts are stacks of Wi-Fi of their own on a simulated medium.
     #[serde(default)]
-    pub(crate) lab: Option<Lab>,
+    pub(crate) lab: Option<LabConfig>,
     /// The process that started this one, and with which it ends.
     pub(crate) parent: i32,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Plan {
 /// Kernels in virtual time.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Guests {
+pub(crate) struct GuestsConfig {
     /// A kernel that runs as a program.
     pub(crate) kernel: PathBuf,
     /// Its name in results.
@@ -58,7 +58,7 @@ pub(crate) struct Guests {
 /// A laboratory of real Wi-Fi stacks.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Lab {
+pub(crate) struct LabConfig {
     pub(crate) security: Security,
 }
 
@@ -88,7 +88,7 @@ impl Security {
 /// A command on a host.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Command {
+pub(crate) struct CommandConfig {
     pub(crate) host: String,
     pub(crate) argv: Vec<String>,
     pub(crate) in_front: bool,
@@ -101,7 +101,7 @@ pub(crate) struct Command {
 /// Output that is written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Record {
+pub(crate) struct RecordConfig {
     /// A folder for tables, for whoever started this to take away.
     pub(crate) folder: PathBuf,
     /// A capture of the real hosts' packets.
@@ -113,7 +113,7 @@ pub(crate) struct Record {
 /// A medium for the simulated radios of this kernel.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MediumPlan {
+pub(crate) struct HwsimConfig {
     /// A scenario as JSON, checked, or else the text of wmediumd's configuration.
     pub(crate) scenario: Option<String>,
     pub(crate) wmediumd: Option<String>,
@@ -133,23 +133,23 @@ pub(crate) struct MediumPlan {
     pub(crate) parent: i32,
 }
 
-impl Plan {
-    pub(crate) fn read(fd: RawFd) -> Result<Plan, String> {
-        let plan: Plan = read(fd)?;
-        Ok(Plan { file: on_one_line(&plan.file), ..plan })
+impl RunConfig {
+    pub(crate) fn read(fd: RawFd) -> Result<RunConfig, String> {
+        let config: RunConfig = read(fd)?;
+        Ok(RunConfig { file: on_one_line(&config.file), ..config })
     }
 }
 
-impl MediumPlan {
-    pub(crate) fn read(fd: RawFd) -> Result<MediumPlan, String> {
-        let plan: MediumPlan = read(fd)?;
-        Ok(MediumPlan { file: on_one_line(&plan.file), ..plan })
+impl HwsimConfig {
+    pub(crate) fn read(fd: RawFd) -> Result<HwsimConfig, String> {
+        let config: HwsimConfig = read(fd)?;
+        Ok(HwsimConfig { file: on_one_line(&config.file), ..config })
     }
 }
 
 fn read<T: DeserializeOwned>(fd: RawFd) -> Result<T, String> {
     let mut json = String::new();
     let read = inherited(fd).and_then(|fd| File::from(fd).read_to_string(&mut json));
-    read.map_err(|error| format!("the plan: {error}"))?;
-    serde_json::from_str(&json).map_err(|error| format!("the plan: {error}"))
+    read.map_err(|error| format!("the config: {error}"))?;
+    serde_json::from_str(&json).map_err(|error| format!("the config: {error}"))
 }

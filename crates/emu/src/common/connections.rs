@@ -18,7 +18,7 @@ table! {
         host: Str(Cow<'static, str>) = "the real host whose end this is",
         connection: Str(Cow<'static, str>) = "own address and port, then those of the other end",
         cc: Str(Cow<'static, str>) = "congestion control of the socket",
-        first_seen_s: F64(f64) = "s, when it was seen first, to within the interval of the table connection_series",
+        first_seen_s: F64(f64) = "s, when it was log first, to within the interval of the table connection_series",
         ended_s: F64(f64) = "s, when it ended, NaN: it was open at the end",
         bytes_sent: U64(u64) = "bytes of payload sent, retransmissions included",
         bytes_acked: U64(u64) = "bytes of payload acknowledged",
@@ -53,9 +53,9 @@ struct Known {
     last: Connection,
 }
 
-/// All connections that were seen.
+/// All connections that were log.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ConnectionLog {
     open: BTreeMap<(usize, u64), Known>,
     rows: Connections,
     series: ConnectionSeries,
@@ -76,9 +76,9 @@ fn ms(us: u32) -> f64 {
     if us == 0 || us == u32::MAX { f64::NAN } else { f64::from(us) / 1e3 }
 }
 
-impl Seen {
+impl ConnectionLog {
     /// Open connections of a host.
-    pub(crate) fn look(&mut self, now: Time, host: usize, host_name: &str, found: Vec<Connection>, keep: bool) {
+    pub(crate) fn sample(&mut self, now: Time, host: usize, host_name: &str, found: Vec<Connection>, keep: bool) {
         let time_s = now.as_secs_f64();
         for c in found {
             if c.rtt_us > 0 && c.bytes_sent > self.newest.map_or(0, |(bytes, _)| bytes) {
@@ -183,19 +183,19 @@ mod tests {
 
     #[test]
     fn each_connection_has_one_row_with_the_last_that_was_known() {
-        let mut seen = Seen::default();
+        let mut log = ConnectionLog::default();
         let at = |s: u64| Time::from_ns(s * 1_000_000_000);
-        seen.look(at(1), 0, "a", vec![connection(7, "cubic", 100), connection(8, "reno", 50)], true);
-        seen.look(at(2), 0, "a", vec![connection(7, "cubic", 200), connection(8, "reno", 60)], true);
-        seen.ended(at(3), 0, "a", connection(7, "", 300));
-        let first = seen.take_tables();
+        log.sample(at(1), 0, "a", vec![connection(7, "cubic", 100), connection(8, "reno", 50)], true);
+        log.sample(at(2), 0, "a", vec![connection(7, "cubic", 200), connection(8, "reno", 60)], true);
+        log.ended(at(3), 0, "a", connection(7, "", 300));
+        let first = log.take_tables();
         assert_eq!((first[0].len(), first[1].len()), (1, 4));
         assert_eq!(first[0].column("cc"), Some(&Data::Str(vec!["cubic".into()])));
         assert_eq!(first[0].column("first_seen_s"), Some(&Data::F64(vec![1.0])));
         assert_eq!(first[0].column("bytes_acked"), Some(&Data::U64(vec![300])));
         assert_eq!(first[0].column("connection"), Some(&Data::Str(vec!["10.0.0.1:1000 [fd00::2]:80".into()])));
-        let last = seen.finish(&["a".to_owned()]);
+        let last = log.finish(&["a".to_owned()]);
         assert_eq!(last[0].column("bytes_acked"), Some(&Data::U64(vec![60])));
-        assert_eq!((last[0].len(), last[1].len(), seen.take_rtt_ms()), (1, 0, Some(5.0)));
+        assert_eq!((last[0].len(), last[1].len(), log.take_rtt_ms()), (1, 0, Some(5.0)));
     }
 }

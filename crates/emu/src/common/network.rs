@@ -26,7 +26,7 @@ pub trait Network {
         None
     }
     /// Data of TCP, as a gate in place of small queues sees it; `None`: any other packet.
-    fn bulk(&mut self, _bytes: &[u8]) -> Option<Bulk> {
+    fn tcp_data(&mut self, _bytes: &[u8]) -> Option<TcpData> {
         None
     }
     /// Packets from outside that are inside.
@@ -40,7 +40,7 @@ pub trait Network {
         None
     }
     /// Writes into a packet's bytes what the network did to it: a mark.
-    fn mend(delivered: &Delivered, bytes: &mut [u8]);
+    fn write_mark(delivered: &Delivered, bytes: &mut [u8]);
 }
 
 /// A packet that has reached its host.
@@ -68,7 +68,7 @@ pub enum NotSent {
 
 /// A packet with data of TCP, which a gate in place of small queues looks at. All others pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bulk {
+pub struct TcpData {
     /// The connection's number.
     pub connection: u32,
 }

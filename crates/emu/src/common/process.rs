@@ -32,7 +32,7 @@ pub(crate) struct Process {
 pub(crate) struct Status {
     pub(crate) name: String,
     pub(crate) parent: i32,
-    /// Real, effective, saved, and that of files, as they are called in the reader's user
+    /// RealHost, effective, saved, and that of files, as they are called in the reader's user
     /// namespace.
     pub(crate) users: Vec<u32>,
     /// Capabilities that it has or can take.
@@ -113,7 +113,7 @@ impl Process {
     }
 
     /// A namespace: `user`, `mnt`, `pid_for_children` ...
-    pub(crate) fn space(&self, kind: &str) -> io::Result<OwnedFd> {
+    pub(crate) fn namespace(&self, kind: &str) -> io::Result<OwnedFd> {
         Ok(self.file(&format!("ns/{kind}"), OFlag::O_RDONLY)?)
     }
 
@@ -160,7 +160,7 @@ pub(crate) fn is_namespace(file: &OwnedFd) -> bool {
 }
 
 /// True if two descriptors are of one file.
-pub(crate) fn is_same(a: impl AsFd, b: impl AsFd) -> bool {
+pub(crate) fn is_same_open_file(a: impl AsFd, b: impl AsFd) -> bool {
     let (Ok(a), Ok(b)) = (fstat(a), fstat(b)) else { return false };
     is_same_file(&a, &b)
 }
@@ -171,13 +171,13 @@ pub(crate) fn is_same_file(a: &FileStat, b: &FileStat) -> bool {
 }
 
 /// This process ends with the one that started it, whatever becomes of that.
-pub(crate) fn end_with(parent: i32) -> Result<(), Stop> {
+pub(crate) fn end_with_parent(parent: i32) -> Result<(), Stop> {
     set_pdeathsig(Signal::SIGKILL).map_err(|error| Stop::failure(error.desc()))?;
     if getppid().as_raw() == parent { Ok(()) } else { Err(Stop::failure("the command airtcp has ended")) }
 }
 
 /// This user.
-pub(crate) fn me() -> Uid {
+pub(crate) fn current_user() -> Uid {
     geteuid()
 }
 
@@ -208,12 +208,15 @@ mod tests {
     #[test]
     fn only_files_and_namespaces_are_opened() {
         let own = Process::own().unwrap();
-        let space = own.space("net").unwrap();
-        assert!(is_namespace(&own.descriptor(space.as_raw_fd()).unwrap()));
+        let namespace = own.namespace("net").unwrap();
+        assert!(is_namespace(&own.descriptor(namespace.as_raw_fd()).unwrap()));
         let (pipe, _end) = nix::unistd::pipe().unwrap();
         assert!(own.descriptor(pipe.as_raw_fd()).unwrap_err().to_string().contains("neither a file nor a namespace"));
         assert!(
-            own.descriptors().unwrap().iter().any(|(fd, name)| *fd == space.as_raw_fd() && name.starts_with("net:"))
+            own.descriptors()
+                .unwrap()
+                .iter()
+                .any(|(fd, name)| *fd == namespace.as_raw_fd() && name.starts_with("net:"))
         );
     }
 

@@ -28,11 +28,11 @@ table! {
 }
 
 /// The rows, in the order of senders and receivers.
-pub(crate) struct Radios(Vec<RadioRow>);
+pub(crate) struct RadioTable(Vec<RadioRow>);
 
-impl Radios {
+impl RadioTable {
     /// Table of a medium that ran for this long. `names` by place.
-    pub(crate) fn of(mac: &HwsimMac, names: &[&str], lasted: Span) -> Radios {
+    pub(crate) fn of(mac: &HwsimMac, names: &[&str], lasted: Span) -> RadioTable {
         let name = |radio: RadioId| Cow::from(names.get(radio.index()).copied().unwrap_or_default().to_owned());
         let whole = real(lasted.as_ns());
         let row = |(&(from, to), t): (&(RadioId, RadioId), &Traffic)| {
@@ -54,7 +54,7 @@ impl Radios {
                 airtime_ratio: real(t.airtime_ns) / whole,
             }
         };
-        Radios(mac.traffic().iter().map(row).collect())
+        RadioTable(mac.traffic().iter().map(row).collect())
     }
 
     /// For a run's summary, with the table's names.
@@ -103,7 +103,7 @@ mod tests {
     fn the_columns_are_those_of_the_page() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md");
         let page = std::fs::read_to_string(page).unwrap();
-        let table = Radios(Vec::new()).table();
+        let table = RadioTable(Vec::new()).table();
         let rows: Vec<String> =
             table.columns.iter().map(|column| format!("| `{}` | {} |", column.name, column.unit_and_meaning)).collect();
         assert!(page.contains(&rows.join("\n")), "docs/results.head.md must have\n{}", rows.join("\n"));

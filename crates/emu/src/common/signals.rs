@@ -8,7 +8,7 @@ pub(crate) const ENDS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::S
 
 /// Those of [`ENDS`] and these `more` no longer do what they did: they wait in the descriptor,
 /// which can be polled and never waits itself.
-pub(crate) fn caught(more: &[Signal]) -> nix::Result<SignalFd> {
+pub(crate) fn signal_fd(more: &[Signal]) -> nix::Result<SignalFd> {
     let set: SigSet = ENDS.iter().chain(more).copied().collect();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None)?;
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn a_signal_waits_in_the_descriptor() {
-        let signals = caught(&[Signal::SIGWINCH]).unwrap();
+        let signals = signal_fd(&[Signal::SIGWINCH]).unwrap();
         assert!(signals.read_signal().unwrap().is_none());
         // To this thread: others of the tests do not block it.
         nix::sys::signal::raise(Signal::SIGTERM).unwrap();

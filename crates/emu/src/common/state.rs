@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::addresses::OWN_HOST;
 use crate::common::output::on_one_line;
-use crate::common::process::{Process, Status, is_namespace, is_same, is_same_file, me};
+use crate::common::process::{Process, Status, current_user, is_namespace, is_same_file, is_same_open_file};
 use crate::common::sys::{Relative, namespace_kind, namespace_owner, namespace_relative};
 
 /// The file's name as `/proc` shows it.
@@ -29,7 +29,7 @@ const PROGRAM: &str = "airtcp-emu";
 /// All that could change the file.
 const SEALS: SealFlag =
     SealFlag::F_SEAL_WRITE.union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_SHRINK).union(SealFlag::F_SEAL_SEAL);
-/// The longest that is read: a thousand hosts, each of which is told everybody's address.
+/// The longest that is read: a thousand hosts, each of which is told all_hosts's address.
 const LONGEST: u64 = 64 << 20;
 
 /// A running network.
@@ -49,7 +49,8 @@ pub(crate) struct State {
 pub(crate) struct StateHost {
     pub(crate) name: String,
     /// Descriptor of its network namespace in the process that shows this.
-    pub(crate) space: i32,
+    #[serde(rename = "space")]
+    pub(crate) namespace: i32,
     pub(crate) env: Vec<(String, String)>,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Networks {
 
 impl State {
     /// Shows it for as long as the file is kept.
-    pub(crate) fn show(&self) -> io::Result<File> {
+    pub(crate) fn publish(&self) -> io::Result<File> {
         let mut file = File::from(memfd_create(NAME, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
         file.write_all(&serde_json::to_vec(self)?)?;
         fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS))?;
@@ -116,7 +117,7 @@ impl Networks {
             if status.name != PROGRAM {
                 continue;
             }
-            match look_into(process, &own) {
+            match read_network(process, &own) {
                 Ok(Some(running)) => found.running.push(running),
                 Ok(None) => {}
                 Err(why) => found.refused.push((pid, why)),
@@ -126,10 +127,10 @@ impl Networks {
     }
 }
 
-/// The network that a process shows, if it is one that this process may believe. The state of a
+/// The network that a process shows, if it is one that this process may check_trust. The state of a
 /// stranger's process is not even read.
-fn look_into(process: Process, own: &Process) -> Result<Option<Running>, String> {
-    if let Err(why) = believe(&process, own) {
+fn read_network(process: Process, own: &Process) -> Result<Option<Running>, String> {
+    if let Err(why) = check_trust(&process, own) {
         // `hwsim` and `exec` run in processes of the same name.
         return if process.words().get(1).is_none_or(|what| what == "run") { Err(why) } else { Ok(None) };
     }
@@ -137,41 +138,42 @@ fn look_into(process: Process, own: &Process) -> Result<Option<Running>, String>
     let mut shown = descriptors.iter().filter(|(_, name)| name.starts_with(&format!("/memfd:{NAME}")));
     let state = shown.find_map(|(fd, _)| State::read(process.descriptor(*fd).ok()?));
     // It may have become another program since.
-    believe(&process, own)?;
+    check_trust(&process, own)?;
     Ok(state.map(|state| Running { process, state }))
 }
 
 /// Succeeds if a process is this user's own, runs this program, and has the rights of this process;
 /// the error says why not.
-fn believe(process: &Process, own: &Process) -> Result<(), String> {
+fn check_trust(process: &Process, own: &Process) -> Result<(), String> {
     let text = |error: io::Error| format!("it cannot be looked at: {error}");
-    let (status, here) = (process.status().map_err(text)?, own.status().map_err(text)?);
-    if !status.is_of(me()) {
+    let (status, own_status) = (process.status().map_err(text)?, own.status().map_err(text)?);
+    if !status.is_of(current_user()) {
         return Err(belongs_to(&status));
     }
     let (program, name) = process.program().map_err(text)?;
     let is_ours = own.program().is_ok_and(|(own, _)| is_same_file(&own, &program));
     let is_trusted =
-        [0, me().as_raw()].contains(&program.st_uid) && program.st_mode & (S_ISUID | S_ISGID | S_IWOTH) == 0;
+        [0, current_user().as_raw()].contains(&program.st_uid) && program.st_mode & (S_ISUID | S_ISGID | S_IWOTH) == 0;
     if !(is_ours || is_trusted && name == PROGRAM) {
         return Err(format!("its program is not {PROGRAM}, or one that others may change"));
     }
-    let space = |of: &Process, kind: &str| of.space(kind).map_err(text);
-    if !is_same(&space(process, "pid")?, &space(own, "pid")?) {
+    let namespace = |of: &Process, kind: &str| of.namespace(kind).map_err(text);
+    if !is_same_open_file(&namespace(process, "pid")?, &namespace(own, "pid")?) {
         return Err("it runs in a container, or inside another network: enter that first".to_owned());
     }
-    let (users, own_users) = (space(process, "user")?, space(own, "user")?);
-    if is_same(&users, &own_users) {
-        if here.capabilities & !status.capabilities != 0 {
+    let (users, own_users) = (namespace(process, "user")?, namespace(own, "user")?);
+    if is_same_open_file(&users, &own_users) {
+        if own_status.capabilities & !status.capabilities != 0 {
             return Err("it has fewer rights than you: a command in it would have more than its programs".to_owned());
         }
     } else {
-        let is_child = namespace_relative(&users, Relative::Parent).is_ok_and(|parent| is_same(&parent, &own_users));
-        if !is_child || namespace_owner(&users).ok() != Some(me().as_raw()) {
+        let is_child =
+            namespace_relative(&users, Relative::Parent).is_ok_and(|parent| is_same_open_file(&parent, &own_users));
+        if !is_child || namespace_owner(&users).ok() != Some(current_user().as_raw()) {
             return Err("its users are not those of a network that you have started".to_owned());
         }
     }
-    if (status.is_confined && !here.is_confined) || status.seccomp > here.seccomp {
+    if (status.is_confined && !own_status.is_confined) || status.seccomp > own_status.seccomp {
         return Err(
             "it is confined and you are not: a command in it would have more rights than its programs".to_owned()
         );
@@ -188,7 +190,7 @@ fn belongs_to(status: &Status) -> String {
     };
     let owner = ids.iter().map(|&id| name(id)).collect::<Vec<_>>().join(" and ");
     let how = match ids.as_slice() {
-        &[only] if me().is_root() => {
+        &[only] if current_user().is_root() => {
             format!(": as root, become that user first, as in `sudo -u '#{only}' airtcp exec ...`")
         }
         _ => String::new(),
@@ -202,33 +204,33 @@ pub(crate) fn first_process(network: &Process, init: i32) -> Result<(Process, Ow
     let text = |error: io::Error| error.to_string();
     let (init, entry) = Process::open_both(init).map_err(text)?;
     let status = init.status().map_err(text)?;
-    if status.parent != network.pid || status.inner_pid != 1 || !status.is_of(me()) {
+    if status.parent != network.pid || status.inner_pid != 1 || !status.is_of(current_user()) {
         return Err("it is not the first one of the network's processes".to_owned());
     }
-    let space = |of: &Process, kind: &str| of.space(kind).map_err(text);
-    let users = space(network, "user")?;
-    let is_inside = is_same(&space(&init, "user")?, &users)
-        && is_same(&space(&init, "pid")?, &space(network, "pid_for_children")?)
-        && !is_same(&space(&init, "mnt")?, &space(network, "mnt")?)
-        && is_owned_by(&space(&init, "mnt")?, &users);
+    let namespace = |of: &Process, kind: &str| of.namespace(kind).map_err(text);
+    let users = namespace(network, "user")?;
+    let is_inside = is_same_open_file(&namespace(&init, "user")?, &users)
+        && is_same_open_file(&namespace(&init, "pid")?, &namespace(network, "pid_for_children")?)
+        && !is_same_open_file(&namespace(&init, "mnt")?, &namespace(network, "mnt")?)
+        && is_owned_by(&namespace(&init, "mnt")?, &users);
     if is_inside { Ok((init, entry)) } else { Err("its namespaces are not those of the network".to_owned()) }
 }
 
 /// The network namespace of a host.
-pub(crate) fn host_space(network: &Process, host: &StateHost) -> Result<OwnedFd, String> {
-    let space = network.descriptor(host.space).map_err(|error| error.to_string())?;
-    let users = network.space("user").map_err(|error| error.to_string())?;
-    let is_net = is_namespace(&space) && namespace_kind(&space).is_ok_and(|kind| kind == libc::CLONE_NEWNET);
-    if is_net && is_owned_by(&space, &users) {
-        Ok(space)
+pub(crate) fn host_namespace(network: &Process, host: &StateHost) -> Result<OwnedFd, String> {
+    let namespace = network.descriptor(host.namespace).map_err(|error| error.to_string())?;
+    let users = network.namespace("user").map_err(|error| error.to_string())?;
+    let is_net = is_namespace(&namespace) && namespace_kind(&namespace).is_ok_and(|kind| kind == libc::CLONE_NEWNET);
+    if is_net && is_owned_by(&namespace, &users) {
+        Ok(namespace)
     } else {
-        Err(format!("its descriptor {} is no network namespace of its own", host.space))
+        Err(format!("its descriptor {} is no network namespace of its own", host.namespace))
     }
 }
 
 /// True if a namespace belongs to this user namespace.
-fn is_owned_by(space: &OwnedFd, users: &OwnedFd) -> bool {
-    namespace_relative(space, Relative::Users).is_ok_and(|owner| is_same(&owner, users))
+fn is_owned_by(namespace: &OwnedFd, users: &OwnedFd) -> bool {
+    namespace_relative(namespace, Relative::Users).is_ok_and(|owner| is_same_open_file(&owner, users))
 }
 
 #[cfg(test)]
@@ -237,7 +239,7 @@ mod tests {
 
     fn host(env: &[(&str, &str)]) -> StateHost {
         let env = env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        StateHost { name: "laptop".to_owned(), space: 3, env }
+        StateHost { name: "laptop".to_owned(), namespace: 3, env }
     }
 
     #[test]
@@ -258,7 +260,7 @@ mod tests {
     #[test]
     fn a_file_that_could_change_is_not_read() {
         let state = State { name: "home".to_owned(), init: 1, guests: None, hosts: vec![host(&[])] };
-        let shown = state.show().unwrap();
+        let shown = state.publish().unwrap();
         let again = Process::own().unwrap().descriptor(std::os::fd::AsRawFd::as_raw_fd(&shown)).unwrap();
         assert_eq!(State::read(again).unwrap().name, "home");
         assert!((&shown).write_all(b"x").is_err());
@@ -273,14 +275,14 @@ mod tests {
     #[test]
     fn this_test_is_no_network() {
         let own = Process::own().unwrap();
-        let why = believe(&Process::open(own.pid).unwrap(), &own);
+        let why = check_trust(&Process::open(own.pid).unwrap(), &own);
         // It is its own user's, and the very same program.
         assert_eq!(why, Ok(()));
-        assert!(look_into(Process::open(own.pid).unwrap(), &own).unwrap().is_none());
+        assert!(read_network(Process::open(own.pid).unwrap(), &own).unwrap().is_none());
         assert!(first_process(&own, own.pid).unwrap_err().contains("not the first one"));
         // Its own namespace is none that it has made; a file is none at all.
         let file = File::open("/proc/self/exe").unwrap();
-        let wrong = StateHost { space: std::os::fd::AsRawFd::as_raw_fd(&file), ..host(&[]) };
-        assert!(host_space(&own, &wrong).unwrap_err().contains("no network namespace"));
+        let wrong = StateHost { namespace: std::os::fd::AsRawFd::as_raw_fd(&file), ..host(&[]) };
+        assert!(host_namespace(&own, &wrong).unwrap_err().contains("no network namespace"));
     }
 }

@@ -1,4 +1,4 @@
-//! Tables on their way to whoever writes results: columns as they lie in memory, lot by lot, so
+//! Tables on their way to whoever writes results: columns as they lie in memory, batch by batch, so
 //! that a network that runs for a day does not keep them.
 
 use std::fs::File;
@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 /// Values, one column after the other, in the machine's byte order.
 pub(crate) const COLUMNS: &str = "columns.bin";
-/// A line for each lot of a table: where its columns are.
-pub(crate) const LOTS: &str = "lots.jsonl";
+/// A line for each batch of a table: where its columns are.
+pub(crate) const BATCHES: &str = "lots.jsonl";
 /// Everything else.
 pub(crate) const OUTPUT: &str = "output.json";
 
@@ -20,17 +20,17 @@ pub(crate) const OUTPUT: &str = "output.json";
 #[derive(Debug)]
 pub(crate) struct Store {
     columns: BufWriter<File>,
-    lots: BufWriter<File>,
+    batches: BufWriter<File>,
     at: u64,
 }
 
 impl Store {
     pub(crate) fn begin(folder: &Path) -> io::Result<Store> {
         let create = |name| File::create(folder.join(name)).map(BufWriter::new);
-        Ok(Store { columns: create(COLUMNS)?, lots: create(LOTS)?, at: 0 })
+        Ok(Store { columns: create(COLUMNS)?, batches: create(BATCHES)?, at: 0 })
     }
 
-    /// Adds rows. Those of one table go on where its last lot ended.
+    /// Adds rows. Those of one table go on where its last batch ended.
     pub(crate) fn add(&mut self, tables: &[Table]) -> io::Result<()> {
         for table in tables {
             let mut columns = Vec::new();
@@ -47,17 +47,17 @@ impl Store {
                 self.at += u64::try_from(bytes.len()).unwrap_or(0);
             }
             serde_json::to_writer(
-                &mut self.lots,
+                &mut self.batches,
                 &json!({ "table": table.name, "rows": table.len(), "columns": columns }),
             )?;
-            self.lots.write_all(b"\n")?;
+            self.batches.write_all(b"\n")?;
         }
         Ok(())
     }
 
     pub(crate) fn end(mut self) -> io::Result<()> {
         self.columns.flush()?;
-        self.lots.flush()
+        self.batches.flush()
     }
 }
 
@@ -100,10 +100,10 @@ mod tests {
         store.add(&[table(5)]).unwrap();
         store.add(&[table(7)]).unwrap();
         store.end().unwrap();
-        let (columns, lots) =
-            (std::fs::read(folder.join(COLUMNS)).unwrap(), std::fs::read_to_string(folder.join(LOTS)).unwrap());
+        let (columns, batches) =
+            (std::fs::read(folder.join(COLUMNS)).unwrap(), std::fs::read_to_string(folder.join(BATCHES)).unwrap());
         std::fs::remove_dir_all(&folder).unwrap();
-        let second: Value = serde_json::from_str(lots.lines().nth(1).unwrap()).unwrap();
+        let second: Value = serde_json::from_str(batches.lines().nth(1).unwrap()).unwrap();
         let at = usize::try_from(second["columns"][0]["at"].as_u64().unwrap()).unwrap();
         assert_eq!(columns[at..at + 16], [7u64.to_ne_bytes(), 8u64.to_ne_bytes()].concat());
         assert_eq!((at, &columns[16..at]), (27, &br#"["a\"b",""]"#[..]));

@@ -36,7 +36,7 @@ pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
 }
 
 /// The network namespace of a TUN device: TUNGETDEVNETNS.
-pub(crate) fn space_of_tun(file: &File) -> io::Result<OwnedFd> {
+pub(crate) fn namespace_of_tun(file: &File) -> io::Result<OwnedFd> {
     /// linux/if_tun.h
     const SPACE: libc::c_ulong = 0x54e3;
     // SAFETY: the call takes two numbers.
@@ -240,14 +240,14 @@ pub(crate) enum Relative {
 }
 
 /// A relative of a namespace. The descriptor must be of a namespace.
-pub(crate) fn namespace_relative(space: &OwnedFd, relative: Relative) -> io::Result<OwnedFd> {
+pub(crate) fn namespace_relative(namespace: &OwnedFd, relative: Relative) -> io::Result<OwnedFd> {
     // linux/nsfs.h
     let request: libc::c_ulong = match relative {
         Relative::Users => 0xb701,
         Relative::Parent => 0xb702,
     };
     // SAFETY: the call takes two numbers.
-    let fd = unsafe { libc::ioctl(space.as_raw_fd(), request) };
+    let fd = unsafe { libc::ioctl(namespace.as_raw_fd(), request) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -256,17 +256,17 @@ pub(crate) fn namespace_relative(space: &OwnedFd, relative: Relative) -> io::Res
 }
 
 /// Kind of a namespace, as a flag of clone(2): NS_GET_NSTYPE.
-pub(crate) fn namespace_kind(space: &OwnedFd) -> io::Result<libc::c_int> {
+pub(crate) fn namespace_kind(namespace: &OwnedFd) -> io::Result<libc::c_int> {
     // SAFETY: the call takes two numbers.
-    let kind = unsafe { libc::ioctl(space.as_raw_fd(), 0xb703) };
+    let kind = unsafe { libc::ioctl(namespace.as_raw_fd(), 0xb703) };
     if kind < 0 { Err(io::Error::last_os_error()) } else { Ok(kind) }
 }
 
 /// The user who made a user namespace, as it is called here: NS_GET_OWNER_UID.
-pub(crate) fn namespace_owner(space: &OwnedFd) -> io::Result<u32> {
+pub(crate) fn namespace_owner(namespace: &OwnedFd) -> io::Result<u32> {
     let mut user: libc::uid_t = 0;
     // SAFETY: the kernel writes a number, which lives until the call returns.
-    let done = unsafe { libc::ioctl(space.as_raw_fd(), 0xb704, &raw mut user) };
+    let done = unsafe { libc::ioctl(namespace.as_raw_fd(), 0xb704, &raw mut user) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(user) }
 }
 
@@ -280,7 +280,7 @@ fn hand_on_no_descriptors() -> io::Result<()> {
     if done == 0 {
         return Ok(());
     }
-    // Before Linux 5.11.
+    // ChildSetup Linux 5.11.
     let most = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)?.0.min(MANY);
     for fd in 3..RawFd::try_from(most).unwrap_or(RawFd::MAX) {
         // SAFETY: the call takes numbers; a descriptor that is not open is an error, which means
@@ -292,7 +292,7 @@ fn hand_on_no_descriptors() -> io::Result<()> {
 
 /// Steps of a child between fork and exec.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Before {
+pub(crate) struct ChildSetup {
     /// It is killed when the thread that starts it ends.
     pub(crate) dies_with: Option<i32>,
     /// A network namespace that it enters.
@@ -310,7 +310,7 @@ pub(crate) struct Before {
     pub(crate) keeps: Vec<RawFd>,
 }
 
-impl Before {
+impl ChildSetup {
     /// Adds these steps to a command. Signals that the parent blocks are let through again.
     pub(crate) fn apply(self, command: &mut Command) {
         // SAFETY: the closure allocates nothing and takes no lock: it makes system calls on what

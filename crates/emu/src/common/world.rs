@@ -13,16 +13,16 @@ use airtcp_sim::spec::{ExternalHost, LinkId, NodeId, RecordSpec, RunSpec};
 use airtcp_sim::world::{RunOutput, World};
 
 use crate::common::addresses::{MACHINE, MACHINE_ADDRESS, OWN_HOST, variable};
-use crate::common::cells::{Cells, is_to_all};
-use crate::common::config::Plan;
+use crate::common::broadcast::{BroadcastCells, is_to_all};
+use crate::common::config::RunConfig;
 use crate::common::net::{Addresses, CONTROL, Sysctl, can_have_v6};
-use crate::common::network::Bulk;
+use crate::common::network::TcpData;
 use crate::common::network::{Delivered, Network, NotSent};
 use crate::common::stop::Stop;
 
 /// A host of real programs, as the scenario has it.
 #[derive(Debug, Clone)]
-pub(crate) struct Real {
+pub(crate) struct RealHost {
     pub(crate) name: String,
     pub(crate) device: &'static str,
     pub(crate) addresses: Addresses,
@@ -33,8 +33,8 @@ pub(crate) struct Real {
 
 /// A scenario whose real hosts are known.
 pub(crate) struct Attached {
-    pub(crate) air: Air,
-    pub(crate) real: Vec<Real>,
+    pub(crate) network: SimulatedNetwork,
+    pub(crate) hosts: Vec<RealHost>,
     /// Flows of the scenario that real programs replace.
     pub(crate) left_out: Vec<String>,
     /// Propagation there and back, of the nearest two real hosts.
@@ -46,12 +46,12 @@ pub(crate) struct Attached {
 impl Attached {
     /// True if programs find each other by IPv6, too: all real hosts have it, or none is said to.
     pub(crate) fn has_v6(&self) -> bool {
-        self.real.iter().all(|real| can_have_v6(real.mtu))
+        self.hosts.iter().all(|real| can_have_v6(real.mtu))
     }
 }
 
 /// A world, and which of its nodes real programs are on.
-pub(crate) struct Air {
+pub(crate) struct SimulatedNetwork {
     world: World,
     reader: Reader,
     /// By place of the real host.
@@ -61,17 +61,17 @@ pub(crate) struct Air {
     /// Takes what is for nobody on the network.
     gateway: Option<NodeId>,
     /// Names and addresses of all hosts.
-    everybody: Vec<(String, Addresses)>,
-    cells: Cells,
+    all_hosts: Vec<(String, Addresses)>,
+    broadcast: BroadcastCells,
     /// The flow of the packet injected last, if a radio holds it.
     holding: Option<u32>,
-    /// Links that [`Air::glance`] looks at, each with its channel if it is in the air.
-    looked_at: Vec<(LinkId, Option<usize>)>,
+    /// Links that [`SimulatedNetwork::load`] looks at, each with its channel if it is in the air.
+    watched_links: Vec<(LinkId, Option<usize>)>,
 }
 
 /// State of the network at a look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Glance {
+pub(crate) struct NetworkLoad {
     /// Packets in queues, of simulated hosts too.
     pub(crate) waiting: u64,
     /// By channel: how long it has been used so far.
@@ -79,26 +79,26 @@ pub(crate) struct Glance {
 }
 
 /// A network with more links is not looked at: it would take time that packets need.
-const LOOKED_AT: usize = 64;
+const WATCHED_LINKS_MAX: usize = 64;
 
 fn addresses_of(node: u32) -> Addresses {
     Addresses { v4: address(node), v4_prefix: 8, v6: address6(node), v6_prefix: 64 }
 }
 
-/// Builds the world of a plan.
-pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop> {
-    let named = plan.hosts.iter().chain(plan.commands.iter().map(|command| &command.host)).chain(&plan.internet);
-    let named = named.chain(&plan.gates);
+/// Builds the world of a config.
+pub(crate) fn attach(scenario: &Scenario, config: &RunConfig) -> Result<Attached, Stop> {
+    let named = config.hosts.iter().chain(config.commands.iter().map(|command| &command.host)).chain(&config.internet);
+    let named = named.chain(&config.gates);
     let hosts: Vec<String> = named.collect::<BTreeSet<_>>().into_iter().cloned().collect();
     let attach = Attach { hosts: &hosts, forever: true };
     let mut spec = scenario.to_spec_attached(&attach).map_err(|faults| Stop::bad_input(faults.to_string()))?;
-    if plan.record.is_none() {
+    if config.record.is_none() {
         keep_nothing(&mut spec.record);
     }
     let world = World::build(&spec).map_err(|error| Stop::bad_input(error.to_string()))?;
-    let real: Vec<Real> = spec.external.hosts.iter().map(|host| real(&spec, host)).collect();
-    for host in plan.commands.iter().map(|command| &command.host).chain(&plan.internet).chain(&plan.gates) {
-        if !real.iter().any(|real| real.name == *host) {
+    let hosts: Vec<RealHost> = spec.external.hosts.iter().map(|host| real_host(&spec, host)).collect();
+    for host in config.commands.iter().map(|command| &command.host).chain(&config.internet).chain(&config.gates) {
+        if !hosts.iter().any(|real| real.name == *host) {
             return Err(Stop::bad_input(format!(
                 "{host:?} stands for several hosts: name one of them, as in {host}[0]"
             )));
@@ -109,18 +109,27 @@ pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop>
     for (place, node) in nodes.iter().enumerate() {
         place_of[node.index()] = Some(place);
     }
-    let is_gateway = |real: &Real| Some(&real.name) == plan.internet.as_ref();
-    let gateway = real.iter().position(is_gateway).map(|place| nodes[place]);
-    let everybody = (0..).zip(&spec.nodes).filter(|(_, node)| node.is_host);
-    let everybody = everybody.map(|(i, node)| (node.name.clone(), addresses_of(i))).collect();
+    let is_gateway = |real: &RealHost| Some(&real.name) == config.internet.as_ref();
+    let gateway = hosts.iter().position(is_gateway).map(|place| nodes[place]);
+    let all_hosts = (0..).zip(&spec.nodes).filter(|(_, node)| node.is_host);
+    let all_hosts = all_hosts.map(|(i, node)| (node.name.clone(), addresses_of(i))).collect();
     let least_rtt = least_rtt(&spec, &nodes);
-    let cells = Cells::new(&spec, &nodes);
+    let broadcast = BroadcastCells::new(&spec, &nodes);
     let left_out = spec.external.left_out;
     let links = (0..).map(LinkId).zip(&spec.links).map(|(id, link)| (id, link.air.map(|air| air.channel.index())));
-    let looked_at = if spec.links.len() > LOOKED_AT { Vec::new() } else { links.collect() };
-    let air =
-        Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody, cells, holding: None, looked_at };
-    Ok(Attached { air, real, left_out, least_rtt, seed: spec.seed })
+    let watched_links = if spec.links.len() > WATCHED_LINKS_MAX { Vec::new() } else { links.collect() };
+    let network = SimulatedNetwork {
+        world,
+        reader: Reader::default(),
+        nodes,
+        place_of,
+        gateway,
+        all_hosts,
+        broadcast,
+        holding: None,
+        watched_links,
+    };
+    Ok(Attached { network, hosts, left_out, least_rtt, seed: spec.seed })
 }
 
 /// Nothing is written down, so that a network without results takes no more memory the longer it
@@ -139,9 +148,9 @@ fn keep_nothing(record: &mut RecordSpec) {
     };
 }
 
-fn real(spec: &RunSpec, host: &ExternalHost) -> Real {
+fn real_host(spec: &RunSpec, host: &ExternalHost) -> RealHost {
     let is_station = spec.channels.iter().flat_map(|channel| &channel.radios).any(|radio| radio.node == host.node);
-    Real {
+    RealHost {
         name: spec.nodes[host.node.index()].name.clone(),
         device: if is_station { "wlan0" } else { "eth0" },
         addresses: addresses_of(host.node.0),
@@ -192,10 +201,10 @@ fn least_rtt(spec: &RunSpec, nodes: &[NodeId]) -> Span {
         for _ in 0..spec.nodes.len() {
             let mut is_settled = true;
             for link in &spec.links {
-                let Some(here) = far[link.from.index()] else { continue };
-                let (there, old) = (here + link.delay, far[link.to.index()]);
-                if old.is_none_or(|old| there < old) {
-                    far[link.to.index()] = Some(there);
+                let Some(near) = far[link.from.index()] else { continue };
+                let (far_end, old) = (near + link.delay, far[link.to.index()]);
+                if old.is_none_or(|old| far_end < old) {
+                    far[link.to.index()] = Some(far_end);
                     is_settled = false;
                 }
             }
@@ -211,10 +220,10 @@ fn least_rtt(spec: &RunSpec, nodes: &[NodeId]) -> Span {
     rtts.min().unwrap_or(Span::ZERO)
 }
 
-impl Air {
+impl SimulatedNetwork {
     /// Every host of the scenario.
-    pub(crate) fn everybody(&self) -> impl Iterator<Item = (&str, Addresses)> {
-        self.everybody.iter().map(|(name, at)| (name.as_str(), *at))
+    pub(crate) fn all_hosts(&self) -> impl Iterator<Item = (&str, Addresses)> {
+        self.all_hosts.iter().map(|(name, at)| (name.as_str(), *at))
     }
 
     /// Hosts hear which of their packets radios no longer hold.
@@ -230,17 +239,17 @@ impl Air {
     }
 
     /// Queues and airtime; `None`: the network is too large for it.
-    pub(crate) fn glance(&mut self) -> Option<Glance> {
-        let mut glance = Glance::default();
-        for &(link, channel) in &self.looked_at {
+    pub(crate) fn load(&mut self) -> Option<NetworkLoad> {
+        let mut load = NetworkLoad::default();
+        for &(link, channel) in &self.watched_links {
             let totals = self.world.link_totals(link);
-            glance.waiting += totals.queue_packets;
+            load.waiting += totals.queue_packets;
             if let Some(channel) = channel {
-                glance.used.resize(glance.used.len().max(channel + 1), Span::ZERO);
-                glance.used[channel] += Span::from_ns(totals.busy_ns);
+                load.used.resize(load.used.len().max(channel + 1), Span::ZERO);
+                load.used[channel] += Span::from_ns(totals.busy_ns);
             }
         }
-        (!self.looked_at.is_empty()).then_some(glance)
+        (!self.watched_links.is_empty()).then_some(load)
     }
 
     /// Ends the world and hands out what it recorded.
@@ -249,7 +258,7 @@ impl Air {
     }
 }
 
-impl Network for Air {
+impl Network for SimulatedNetwork {
     fn deadline(&mut self) -> Time {
         self.world.deadline()
     }
@@ -263,12 +272,12 @@ impl Network for Air {
         let known = node_at(read.dst).map(NodeId).filter(|node| node.index() < self.place_of.len());
         let is_elsewhere = known.is_none() && !read.dst.is_multicast() && !is_local(&read.dst);
         let is_to_all = is_to_all(&read.dst);
-        let carrier = if is_to_all { self.cells.carrier(from) } else { None };
+        let carrier = if is_to_all { self.broadcast.carrier(from) } else { None };
         let carrier = carrier.and_then(|place| self.nodes.get(place)).copied();
         let to = known.or(carrier).or(self.gateway.filter(|_| is_elsewhere)).ok_or(NotSent::Unroutable)?;
         let from = *self.nodes.get(from).ok_or(NotSent::Unroutable)?;
         let id = self.world.inject(from, to, read.packet).map_err(|_| NotSent::Unroutable)?;
-        self.cells.entered(id, is_to_all);
+        self.broadcast.entered(id, is_to_all);
         self.holding = self.world.held_flow(from, to).map(|flow| flow.0);
         Ok(id)
     }
@@ -278,7 +287,7 @@ impl Network for Air {
         let place = |node: NodeId| self.place_of.get(node.index()).copied().flatten();
         let is_marked = egress.packet().ecn == Ecn::Ce;
         let mut give_to = |to| give(Delivered { id: egress.id, to, time: egress.time, is_marked });
-        match place(egress.from).and_then(|from| self.cells.hearers(egress.id, from)) {
+        match place(egress.from).and_then(|from| self.broadcast.hearers(egress.id, from)) {
             Some(hearers) => hearers.iter().copied().for_each(&mut give_to),
             None => {
                 if let Some(to) = place(egress.to) {
@@ -297,17 +306,17 @@ impl Network for Air {
         self.world.take_released().map(|(flow, packets)| (flow.0, packets))
     }
 
-    fn bulk(&mut self, bytes: &[u8]) -> Option<Bulk> {
+    fn tcp_data(&mut self, bytes: &[u8]) -> Option<TcpData> {
         let packet = self.reader.read(bytes).ok()?.packet;
         // As in the kernel: acknowledgements are not counted.
-        (packet.kind == Kind::Tcp && packet.len > 0).then(|| Bulk { connection: packet.connection() })
+        (packet.kind == Kind::Tcp && packet.len > 0).then(|| TcpData { connection: packet.connection() })
     }
 
     fn inside(&self) -> u32 {
         self.world.external_inside()
     }
 
-    fn mend(_: &Delivered, bytes: &mut [u8]) {
+    fn write_mark(_: &Delivered, bytes: &mut [u8]) {
         patch_ecn(bytes, Ecn::Ce);
     }
 }
@@ -316,17 +325,17 @@ impl Network for Air {
 /// with too many.
 const IN_VARIABLES: usize = 1000;
 
-/// Environment of the programs of each host: the host's name, and everybody's address.
-pub(crate) fn environment(plan: &Plan, attached: &Attached) -> Vec<Vec<(String, String)>> {
-    let everybody = attached.air.everybody().count();
-    let is_told = |name: &str| everybody <= IN_VARIABLES || attached.real.iter().any(|real| real.name == name);
-    let told = attached.air.everybody().filter(|(name, _)| is_told(name));
+/// Environment of the programs of each host: the host's name, and all_hosts's address.
+pub(crate) fn environment(config: &RunConfig, attached: &Attached) -> Vec<Vec<(String, String)>> {
+    let all_hosts = attached.network.all_hosts().count();
+    let is_told = |name: &str| all_hosts <= IN_VARIABLES || attached.hosts.iter().any(|real| real.name == name);
+    let told = attached.network.all_hosts().filter(|(name, _)| is_told(name));
     let mut all: Vec<_> = told.filter_map(|(name, at)| Some((variable(name)?, at.v4.to_string()))).collect();
-    if plan.internet.is_some() {
+    if config.internet.is_some() {
         all.push((MACHINE.to_owned(), MACHINE_ADDRESS.to_owned()));
     }
-    let of = |real: &Real| [vec![(OWN_HOST.to_owned(), real.name.clone())], all.clone()].concat();
-    attached.real.iter().map(of).collect()
+    let of = |real: &RealHost| [vec![(OWN_HOST.to_owned(), real.name.clone())], all.clone()].concat();
+    attached.hosts.iter().map(of).collect()
 }
 
 /// Link-local, and the broadcast addresses of the hosts' own network.

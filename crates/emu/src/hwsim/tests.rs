@@ -11,8 +11,8 @@ use super::*;
 const MODULE: Module = Module { family: 27, has_patches: true };
 const IDS: &str = "ifaces = { ids = [\"02:00:00:00:00:00\", \"02:00:00:00:01:00\"] }";
 
-fn plan(wmediumd: &str) -> MediumPlan {
-    MediumPlan {
+fn plan(wmediumd: &str) -> HwsimConfig {
+    HwsimConfig {
         scenario: None,
         wmediumd: Some(wmediumd.to_owned()),
         file: "two.cfg".to_owned(),
@@ -166,7 +166,7 @@ fn what_was_sent_is_kept() {
     let folder = std::env::temp_dir().join(format!("airtcp-hwsim-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (live, _kernel) = live();
-    let plan = MediumPlan { record: Some(folder.clone()), ..plan(IDS) };
+    let plan = HwsimConfig { record: Some(folder.clone()), ..plan(IDS) };
     let addresses = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 1, 0]];
     let known = Known { module: MODULE, radios: vec![(addresses[1], "phy1".to_owned())], group: None };
     keep(&plan, &live, &addresses, &known, 7).unwrap();
@@ -177,7 +177,7 @@ fn what_was_sent_is_kept() {
     assert_eq!((second["phy"].as_str(), &second["vanished_s"]), (Some("phy1"), &Value::Null));
     assert_eq!(output["meanings"]["radios"]["columns"]["from"], "whose radio");
     // Nobody asked for tables: none are written.
-    keep(&MediumPlan { record: None, ..plan }, &live, &addresses, &known, 7).unwrap();
+    keep(&HwsimConfig { record: None, ..plan }, &live, &addresses, &known, 7).unwrap();
     assert!(!folder.exists());
 }
 

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 
 use super::cell::{Cell as Lab, cell};
 use super::{script, tables};
-use crate::common::config::{Guests, Plan, Security};
+use crate::common::config::{GuestsConfig, RunConfig, Security};
 use crate::common::network::{Delivered, Network, NotSent, Tap};
 use crate::common::output::{on_one_line, to_stderr};
-use crate::common::process::end_with;
+use crate::common::process::end_with_parent;
 use crate::common::rights::become_root;
 use crate::common::signals;
 use crate::common::stop::Stop;
@@ -74,7 +74,7 @@ impl Network for Radios {
     fn inside(&self) -> u32 {
         0
     }
-    fn mend(_: &Delivered, _: &mut [u8]) {}
+    fn write_mark(_: &Delivered, _: &mut [u8]) {}
 }
 
 /// Nobody looks at packets: they are the radios' own.
@@ -84,15 +84,16 @@ impl Tap for NoTap {
     fn packet(&mut self, _: Time, _: usize, _: bool, _: &[u8]) {}
 }
 
-/// Runs the plan's scenario in kernels of their own.
-pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
-    end_with(plan.parent)?;
-    let security = plan.lab.as_ref().map_or(Security::Open, |lab| lab.security);
-    let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
+/// Runs the config's scenario in kernels of their own.
+pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<ExitCode, Stop> {
+    end_with_parent(config.parent)?;
+    let security = config.lab.as_ref().map_or(Security::Open, |lab| lab.security);
+    let scenario =
+        Scenario::parse_json(&config.scenario, &config.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
     let spec = scenario.to_spec().map_err(|faults| Stop::bad_input(faults.to_string()))?;
-    let cell = cell(&spec).map_err(|why| Stop::bad_input(format!("{}: {why}", plan.file)))?;
+    let cell = cell(&spec).map_err(|why| Stop::bad_input(format!("{}: {why}", config.file)))?;
     check_programs(security)?;
-    for host in cell.wired.iter().filter(|host| host.lacks_offload && !plan.quiet) {
+    for host in cell.wired.iter().filter(|host| host.lacks_offload && !config.quiet) {
         to_stderr(format_args!(
             "airtcp: {:?} has a receive offload that airtcp lab has not (\"off\" and \"napi\" it has): \
             its kernel takes packets one by one",
@@ -100,11 +101,11 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         ));
     }
     become_root().map_err(Stop::bad_input)?;
-    let work = Work::make(&guests_plan.kernel).map_err(Stop::failure)?;
+    let work = Work::make(&guests_config.kernel).map_err(Stop::failure)?;
     let begun = Instant::now();
-    let kernels =
-        tell(&cell, guests_plan, work.path(), security).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
-    let signals = signals::caught(&[]).map_err(|error| Stop::failure(error.desc()))?;
+    let kernels = tell(&cell, guests_config, work.path(), security)
+        .map_err(|error| Stop::failure(format!("kernels: {error}")))?;
+    let signals = signals::signal_fd(&[]).map_err(|error| Stop::failure(error.desc()))?;
     let interrupted = Rc::new(Cell::new(None));
     let ended = Rc::clone(&interrupted);
     let mut ends = move || {
@@ -169,10 +170,10 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     }
     let wall_s = begun.elapsed().as_secs_f64();
     let (all, summary) = tables::tables(&cell, &seen, &controller.network.0.mac);
-    if !plan.quiet {
+    if !config.quiet {
         say(&summary, &kernels, end, wall_s);
     }
-    keep(plan, guests_plan, &cell, &all, &summary, (wall_s, security, &controller.guests, &work))?;
+    keep(config, guests_config, &cell, &all, &summary, (wall_s, security, &controller.guests, &work))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -196,7 +197,7 @@ fn said(place: usize) -> String {
 }
 
 /// Writes down what each kernel is to do, and how it is started.
-fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> std::io::Result<Vec<Kernel>> {
+fn tell(cell: &Lab, guests_config: &GuestsConfig, work: &Path, security: Security) -> std::io::Result<Vec<Kernel>> {
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
     let mut kernels = Vec::new();
@@ -211,8 +212,8 @@ fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> st
         )?;
         let card = Card::Radio { from_boot: !cell.band.is_at_5_ghz(), streams: radio.streams };
         kernels.push(Kernel {
-            program: guests_plan.kernel.clone(),
-            arguments: boot::arguments(work, place, &guests_plan.memory, &init, card),
+            program: guests_config.kernel.clone(),
+            arguments: boot::arguments(work, place, &guests_config.memory, &init, card),
             seed: cell.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
         });
     }
@@ -270,15 +271,15 @@ fn counters(work: &Work, cell: &Lab) -> Value {
 }
 
 fn keep(
-    plan: &Plan,
-    guests_plan: &Guests,
+    config: &RunConfig,
+    guests_config: &GuestsConfig,
     cell: &Lab,
     tables: &[airtcp_core::table::Table],
     summary: &Value,
     (wall_s, security, guests, work): (f64, Security, &[Guest], &Work),
 ) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
-    let Some(record) = &plan.record else { return Ok(()) };
+    let Some(record) = &config.record else { return Ok(()) };
     let hosts = cell.radios.iter().zip(guests).map(|(radio, guest)| {
         let about = json!({
             "rate": script::about(radio),
@@ -291,7 +292,7 @@ fn keep(
     let hosts: serde_json::Map<String, Value> = hosts.collect();
     let about = json!({
         "validity": "virtual",
-        "kernel": guests_plan.name,
+        "kernel": guests_config.name,
         "stack": "mac80211 on airtcp's medium",
         "security": security.name(),
         "wpa2": security == Security::Wpa2,

@@ -15,7 +15,7 @@ use super::cell::{Cell, Flow, Kind};
 use super::run::LEAD;
 use super::script::end_file;
 use super::traffic::{Datagram, Sample, Seen};
-use crate::common::radio_table::{Radios, figure, real};
+use crate::common::radio_table::{RadioTable, figure, real};
 use crate::uml::guest_time::{BOOT, GuestTime};
 use crate::uml::work::Work;
 
@@ -191,7 +191,7 @@ pub(crate) fn tables(cell: &Cell, seen: &[[Seen; 2]], mac: &HwsimMac) -> (Vec<Ta
         }
     }
     let names: Vec<&str> = cell.radios.iter().map(|radio| radio.name.as_str()).collect();
-    let radios = Radios::of(mac, &names, cell.duration + LEAD);
+    let radios = RadioTable::of(mac, &names, cell.duration + LEAD);
     let groups: Vec<Value> = groups.into_iter().map(|(name, rows)| group(cell, name, &rows)).collect();
     let summary = json!({
         "seed": cell.seed,

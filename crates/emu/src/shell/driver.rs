@@ -127,7 +127,7 @@ impl<N: Network, P: Port> Driver<N, P> {
                 }
                 let bytes = self.buffer.get(..len).unwrap_or(&[]);
                 tap.packet(now, host, true, bytes);
-                let bulk = if self.gates[host].is_some() { self.network.bulk(bytes) } else { None };
+                let bulk = if self.gates[host].is_some() { self.network.tcp_data(bytes) } else { None };
                 if let (Some(gate), Some(bulk)) = (&mut self.gates[host], bulk) {
                     if !gate.admits(now, bulk, bytes) {
                         watch.sent(host, len);
@@ -186,7 +186,7 @@ impl<N: Network, P: Port> Driver<N, P> {
         let mut give = |delivered: Delivered| {
             let packet = payloads.get(delivered.id);
             if delivered.is_marked {
-                N::mend(&delivered, packet);
+                N::write_mark(&delivered, packet);
             }
             watch.delivered(delivered.to, packet.len(), clock.now().since(delivered.time));
             if ports.write(delivered.to, packet) {

@@ -7,21 +7,21 @@ use std::process::{Command, ExitCode};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 
-use crate::common::process::{Process, is_same};
-use crate::common::state::{State, StateHost, first_process, host_space};
+use crate::common::process::{Process, is_same_open_file};
+use crate::common::state::{State, StateHost, first_process, host_namespace};
 use crate::common::stop::Stop;
-use crate::common::sys::Before;
+use crate::common::sys::ChildSetup;
 
 /// Runs the command there and returns its status.
 pub(crate) fn run(network: &Process, state: &State, host: &StateHost, command: &[&str]) -> Result<ExitCode, Stop> {
     let gone =
         |what: &str, error: &dyn std::fmt::Display| Stop::failure(format!("network {}: {what}: {error}", network.pid));
-    let space = host_space(network, host).map_err(|why| gone("its host's namespace", &why))?;
+    let namespace = host_namespace(network, host).map_err(|why| gone("its host's namespace", &why))?;
     let (first, entry) = first_process(network, state.init).map_err(|why| gone("its first process", &why))?;
-    let users = |of: &Process| of.space("user").map_err(|error| gone("its users", &error));
+    let users = |of: &Process| of.namespace("user").map_err(|error| gone("its users", &error));
     let own = Process::own().map_err(|error| gone("this process", &error))?;
     let mut kinds = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
-    if !is_same(&users(&own)?, &users(&first)?) {
+    if !is_same_open_file(&users(&own)?, &users(&first)?) {
         kinds |= CloneFlags::CLONE_NEWUSER;
     }
     let place = std::env::current_dir();
@@ -40,8 +40,8 @@ pub(crate) fn run(network: &Process, state: &State, host: &StateHost, command: &
     ignored.add(Signal::SIGINT);
     ignored.add(Signal::SIGQUIT);
     let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ignored), None);
-    let before = Before { net: Some(space.as_raw_fd()), host: Some(host.name.clone()), ..Before::default() };
-    before.apply(&mut command);
+    let setup = ChildSetup { net: Some(namespace.as_raw_fd()), host: Some(host.name.clone()), ..ChildSetup::default() };
+    setup.apply(&mut command);
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {

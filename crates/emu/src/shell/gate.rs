@@ -16,7 +16,7 @@ use airtcp_core::convert::count;
 use airtcp_core::units::{Span, Time};
 use serde::Serialize;
 
-use crate::common::network::Bulk;
+use crate::common::network::TcpData;
 
 /// The rate is that of so long a time, or a little longer.
 const WINDOW: Span = Span::from_ms(50);
@@ -77,7 +77,7 @@ impl Flow {
 pub struct Gate {
     flows: BTreeMap<u32, Flow>,
     /// Packets that the radio holds, oldest first, by [`Network::holding`](crate::common::network::Network::holding):
-    /// connection and bytes. `None`: not [`Bulk`].
+    /// connection and bytes. `None`: not [`TcpData`].
     held: BTreeMap<u32, VecDeque<Option<(u32, u64)>>>,
     waiting: usize,
     report: GateReport,
@@ -95,7 +95,7 @@ impl Gate {
     }
 
     /// True if this packet may enter now. If not, it is kept or dropped.
-    pub fn admits(&mut self, now: Time, bulk: Bulk, bytes: &[u8]) -> bool {
+    pub fn admits(&mut self, now: Time, bulk: TcpData, bytes: &[u8]) -> bool {
         if self.flows.len() > MANY {
             self.flows.retain(|_, flow| !flow.is_idle(now));
         }
@@ -116,7 +116,7 @@ impl Gate {
     }
 
     /// The radio holds a packet now.
-    pub fn entered(&mut self, now: Time, holding: u32, bulk: Option<Bulk>, bytes: usize) {
+    pub fn entered(&mut self, now: Time, holding: u32, bulk: Option<TcpData>, bytes: usize) {
         let bytes = u64::from(count(bytes));
         if let Some(flow) = bulk.and_then(|bulk| self.flows.get_mut(&bulk.connection)) {
             if flow.inside == 0 {
@@ -151,7 +151,7 @@ impl Gate {
     }
 
     /// A packet that waited and may enter now.
-    pub fn take_next(&mut self) -> Option<(Bulk, Vec<u8>)> {
+    pub fn take_next(&mut self) -> Option<(TcpData, Vec<u8>)> {
         if self.waiting == 0 {
             return None;
         }
@@ -159,7 +159,7 @@ impl Gate {
         let (&connection, flow) = open?;
         let packet = flow.waiting.pop_front()?;
         self.waiting -= 1;
-        Some((Bulk { connection }, packet))
+        Some((TcpData { connection }, packet))
     }
 }
 
@@ -167,8 +167,8 @@ impl Gate {
 mod tests {
     use super::*;
 
-    const A: Bulk = Bulk { connection: 1 };
-    const B: Bulk = Bulk { connection: 2 };
+    const A: TcpData = TcpData { connection: 1 };
+    const B: TcpData = TcpData { connection: 2 };
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)
@@ -228,8 +228,8 @@ mod tests {
         let mut gate = Gate::default();
         for connection in 0..5000 {
             let now = at(u64::from(connection) * 100);
-            assert!(gate.admits(now, Bulk { connection }, &[0; 100]));
-            gate.entered(now, 7, Some(Bulk { connection }), 100);
+            assert!(gate.admits(now, TcpData { connection }, &[0; 100]));
+            gate.entered(now, 7, Some(TcpData { connection }), 100);
             gate.released(now, 7, 1);
         }
         assert!(gate.flows.len() <= MANY + 1, "{}", gate.flows.len());

@@ -11,7 +11,7 @@ use nix::sys::socket::SockProtocol;
 use crate::common::diag::ENDED_GROUPS;
 use crate::common::net::{Addresses, Net, Sysctl, set_sysctls};
 use crate::common::netlink::Netlink;
-use crate::common::process::is_same;
+use crate::common::process::is_same_open_file;
 use crate::shell::tun::{DEVICE, Tun};
 
 /// Buckets in a host's table of connections.
@@ -22,7 +22,7 @@ const GONE: &str = "its device was deleted while the network ran";
 
 /// Settings that a host needs at its start.
 #[derive(Debug, Clone)]
-pub(crate) struct HostPlan {
+pub(crate) struct HostConfig {
     pub(crate) name: String,
     pub(crate) device: String,
     pub(crate) addresses: Addresses,
@@ -44,20 +44,20 @@ pub(crate) struct Host {
     pub(crate) ends: Netlink,
     /// As they were read back.
     pub(crate) sysctls: Vec<Sysctl>,
-    space: File,
+    namespace: File,
 }
 
 impl Host {
     /// The descriptor of its network namespace.
-    pub(crate) fn space(&self) -> RawFd {
-        self.space.as_raw_fd()
+    pub(crate) fn namespace(&self) -> RawFd {
+        self.namespace.as_raw_fd()
     }
 
     /// Reason why its device is lost, if it is: root of the namespace may delete it or move it.
     pub(crate) fn why_lost(&self) -> Option<&'static str> {
-        match self.tun.space() {
+        match self.tun.namespace() {
             _ if self.tun.is_gone() => Some(GONE),
-            Ok(space) if is_same(&space, &self.space) => None,
+            Ok(namespace) if is_same_open_file(&namespace, &self.namespace) => None,
             Ok(_) => Some("its device was moved to another namespace"),
             Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Some(GONE),
             // Linux before 5.1 cannot say.
@@ -67,9 +67,9 @@ impl Host {
 
     /// It hands on packets that are not its own.
     pub(crate) fn forward(&self) -> io::Result<()> {
-        let space = self.space.try_clone()?;
+        let namespace = self.namespace.try_clone()?;
         let done = std::thread::spawn(move || {
-            setns(&space, CloneFlags::CLONE_NEWNET)?;
+            setns(&namespace, CloneFlags::CLONE_NEWNET)?;
             fs::write("/proc/sys/net/ipv4/ip_forward", "1")
         });
         done.join().unwrap_or_else(|_| Err(io::Error::other("its thread failed")))
@@ -77,9 +77,10 @@ impl Host {
 
     /// A host with its device, in a network namespace of its own. The calling thread stays where it
     /// is.
-    pub(crate) fn make(plan: HostPlan) -> Result<Host, String> {
-        let name = plan.name.clone();
-        let made = std::thread::Builder::new().spawn(move || Host::make_here(plan)).map(std::thread::JoinHandle::join);
+    pub(crate) fn make(config: HostConfig) -> Result<Host, String> {
+        let name = config.name.clone();
+        let made =
+            std::thread::Builder::new().spawn(move || Host::make_here(config)).map(std::thread::JoinHandle::join);
         match made {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(format!("host {name:?}: making its network failed")),
@@ -87,8 +88,8 @@ impl Host {
         }
     }
 
-    fn make_here(plan: HostPlan) -> Result<Host, String> {
-        let HostPlan { name, device, addresses, mtu, default_route, sysctls } = plan;
+    fn make_here(config: HostConfig) -> Result<Host, String> {
+        let HostConfig { name, device, addresses, mtu, default_route, sysctls } = config;
         let failed = |what: &str, error: io::Error| format!("host {name:?}: {what}: {error}");
         let leave = || unshare(CloneFlags::CLONE_NEWNET).map_err(|e| failed("a network namespace", e.into()));
         leave()?;
@@ -98,7 +99,8 @@ impl Host {
         if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTIONS.to_string()).is_ok() {
             leave()?;
         }
-        let space = File::open("/proc/thread-self/ns/net").map_err(|error| failed("its network namespace", error))?;
+        let namespace =
+            File::open("/proc/thread-self/ns/net").map_err(|error| failed("its network namespace", error))?;
         let tun = Tun::open(&device).map_err(|error| failed(DEVICE, error))?;
         let net = Net::set_up(&device, addresses, mtu).map_err(|error| failed("setting up its device", error))?;
         if default_route {
@@ -109,6 +111,6 @@ impl Host {
             Netlink::open(SockProtocol::NetlinkSockDiag).map_err(|error| failed("asking for sockets", error))?;
         let ends = Netlink::listen(SockProtocol::NetlinkSockDiag, ENDED_GROUPS)
             .map_err(|error| failed("hearing of sockets that end", error))?;
-        Ok(Host { name, tun, net, sockets, ends, sysctls, space })
+        Ok(Host { name, tun, net, sockets, ends, sysctls, namespace })
     }
 }

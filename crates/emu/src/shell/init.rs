@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::output::to_stderr;
 use crate::common::signals;
-use crate::common::sys::{Before, Processors, inherited, keep_to};
+use crate::common::sys::{ChildSetup, Processors, inherited, keep_to};
 
 /// Orders of the driver to init.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct InitPlan {
+pub(crate) struct InitConfig {
     /// In this order they start, and by their place they are reported.
     pub(crate) commands: Vec<Program>,
     /// Text of `/etc/hosts`.
@@ -45,7 +45,7 @@ pub(crate) struct InitPlan {
 pub(crate) struct Program {
     pub(crate) host: String,
     /// Descriptor of the host's network namespace.
-    pub(crate) space: RawFd,
+    pub(crate) namespace: RawFd,
     pub(crate) argv: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     /// It has the terminal, or whatever airtcp was started with. Others read nothing, and each line
@@ -63,8 +63,8 @@ const LINE: usize = 8192;
 const PIPE: usize = 64 * 1024;
 
 /// Runs as init until the driver ends.
-pub(crate) fn run(plan: RawFd) -> ExitCode {
-    match start(plan) {
+pub(crate) fn run(config: RawFd) -> ExitCode {
+    match start(config) {
         Ok(mut init) => {
             init.serve();
             ExitCode::SUCCESS
@@ -97,19 +97,19 @@ struct Output {
     is_lost: bool,
 }
 
-fn start(plan: RawFd) -> Result<Init, String> {
+fn start(config: RawFd) -> Result<Init, String> {
     let text = |error: io::Error| error.to_string();
     let mut json = String::new();
-    File::from(inherited(plan).map_err(text)?).read_to_string(&mut json).map_err(text)?;
-    let plan: InitPlan = serde_json::from_str(&json).map_err(|error| error.to_string())?;
-    let orders = inherited(plan.orders).map_err(text)?;
-    let reports = File::from(inherited(plan.reports).map_err(text)?);
-    // Before the first child, so that none of them ends unseen.
-    let signals = signals::caught(&[Signal::SIGCHLD, Signal::SIGQUIT]).map_err(|error| error.to_string())?;
+    File::from(inherited(config).map_err(text)?).read_to_string(&mut json).map_err(text)?;
+    let config: InitConfig = serde_json::from_str(&json).map_err(|error| error.to_string())?;
+    let orders = inherited(config.orders).map_err(text)?;
+    let reports = File::from(inherited(config.reports).map_err(text)?);
+    // ChildSetup the first child, so that none of them ends unseen.
+    let signals = signals::signal_fd(&[Signal::SIGCHLD, Signal::SIGQUIT]).map_err(|error| error.to_string())?;
     // Programs get none of them: each enters its own host's, and is in no other.
-    let spaces: BTreeSet<RawFd> = plan.commands.iter().map(|program| program.space).collect();
-    let _spaces: Vec<OwnedFd> = spaces.into_iter().map(inherited).collect::<Result<_, _>>().map_err(text)?;
-    own_files(&plan)?;
+    let namespaces: BTreeSet<RawFd> = config.commands.iter().map(|program| program.namespace).collect();
+    let _namespaces: Vec<OwnedFd> = namespaces.into_iter().map(inherited).collect::<Result<_, _>>().map_err(text)?;
+    own_files(&config)?;
     // The machine's network is nobody's way out: whoever takes over this process finds an empty
     // one.
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("a network namespace: {}", error.desc()))?;
@@ -121,7 +121,7 @@ fn start(plan: RawFd) -> Result<Init, String> {
     // Where it is refused they may be anywhere, and the verdict says what came of it.
     let _ = keep_to(Processors::Others);
     let mut init = Init { orders, reports, children: Vec::new(), outputs: Vec::new(), signals };
-    for (place, program) in plan.commands.iter().enumerate() {
+    for (place, program) in config.commands.iter().enumerate() {
         let child = init.spawn(place, program).map_err(|error| {
             let argv = program.argv.join(" ");
             to_stderr(format_args!("error: host {:?}: cannot run {argv:?}: {error}", program.host));
@@ -136,7 +136,7 @@ fn start(plan: RawFd) -> Result<Init, String> {
 
 /// Gives this process files of its own where programs look for names, and a `/proc` of its own
 /// processes.
-fn own_files(plan: &InitPlan) -> Result<(), String> {
+fn own_files(config: &InitConfig) -> Result<(), String> {
     let nowhere = None::<&Path>;
     let failed = |what: &str, error: Errno| format!("{what}: {}", error.desc());
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("a mount namespace", error))?;
@@ -145,10 +145,10 @@ fn own_files(plan: &InitPlan) -> Result<(), String> {
         .map_err(|error| failed("the mount namespace", error))?;
     // A place to write that no program uses, until the new /proc covers it.
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    let room = format!("size={},mode=755", 2 * (plan.hosts.len() + plan.resolv.len()) + (1 << 20));
+    let room = format!("size={},mode=755", 2 * (config.hosts.len() + config.resolv.len()) + (1 << 20));
     mount(Some("tmpfs"), "/proc", Some("tmpfs"), plain, Some(room.as_str()))
         .map_err(|error| failed("a place for /etc/hosts", error))?;
-    for (name, text) in [("hosts", &plan.hosts), ("resolv.conf", &plan.resolv)] {
+    for (name, text) in [("hosts", &config.hosts), ("resolv.conf", &config.resolv)] {
         let (from, to) = (format!("/proc/{name}"), format!("/etc/{name}"));
         let put = fs::write(&from, text).and_then(|()| {
             mount(Some(from.as_str()), to.as_str(), nowhere, MsFlags::MS_BIND, nowhere).map_err(io::Error::from)
@@ -171,14 +171,15 @@ impl Init {
         };
         let mut command = Command::new(name);
         command.args(arguments).envs(program.env.iter().map(|(key, value)| (key, value)));
-        let mut before = Before { net: Some(program.space), host: Some(program.host.clone()), ..Before::default() };
+        let mut setup =
+            ChildSetup { net: Some(program.namespace), host: Some(program.host.clone()), ..ChildSetup::default() };
         if program.in_front {
             if nix::unistd::isatty(io::stdin()).unwrap_or(false) {
-                before.leads_group = true;
-                before.terminal = Some(io::stdin().as_raw_fd());
+                setup.leads_group = true;
+                setup.terminal = Some(io::stdin().as_raw_fd());
             }
         } else {
-            before.leads_group = true;
+            setup.leads_group = true;
             let (from, to) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
             // Only this end does not wait. The program waits when it writes faster than the pipe is
             // read.
@@ -192,7 +193,7 @@ impl Init {
                 is_lost: false,
             });
         }
-        before.apply(&mut command);
+        setup.apply(&mut command);
         let child = command.spawn()?;
         Ok(Pid::from_raw(signed32(child.id())))
     }

@@ -11,7 +11,7 @@ use crate::common::addresses::MACHINE_ADDRESS;
 use crate::common::output::to_stderr;
 use crate::common::rights::is_administrator;
 use crate::common::stop::Stop;
-use crate::common::sys::Before;
+use crate::common::sys::ChildSetup;
 use crate::shell::host::Host;
 
 /// The device behind which pasta is.
@@ -25,15 +25,15 @@ const ETHERNET: &str = "02:00:00:00:00:01";
 pub(crate) const NAMES: &str = "192.168.254.3";
 
 /// A command in a host's namespace, which ends with this process.
-fn inside(program: &str, space: RawFd) -> Command {
+fn inside(program: &str, namespace: RawFd) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     let dies_with = Some(signed32(std::process::id()));
-    Before { dies_with, net: Some(space), ..Before::default() }.apply(&mut command);
+    ChildSetup { dies_with, net: Some(namespace), ..ChildSetup::default() }.apply(&mut command);
     command
 }
 
-/// Has this host forward, with its own address on what it forwards. Before there are programs,
+/// Has this host forward, with its own address on what it forwards. ChildSetup there are programs,
 /// since it takes a thread.
 pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
     let host = find(name, hosts)?;
@@ -41,7 +41,7 @@ pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
     let rules = format!(
         "table ip airtcp {{ chain out {{ type nat hook postrouting priority srcnat; oifname \"{DEVICE}\" masquerade; }}; }}"
     );
-    let nft = inside("nft", host.space()).arg(rules).stderr(Stdio::null()).status();
+    let nft = inside("nft", host.namespace()).arg(rules).stderr(Stdio::null()).status();
     if !nft.is_ok_and(|status| status.success()) {
         to_stderr(format_args!(
             "note: no address translation here (nft): only one host at a time can use the internet"
@@ -60,7 +60,7 @@ fn find<'a>(name: &str, hosts: &'a [Host]) -> Result<&'a Host, Stop> {
 pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
     let host = find(name, hosts)?;
     // Its own copy of the descriptor: it gives up the right to open those of others.
-    let space = format!("/proc/self/fd/{}", host.space());
+    let namespace = format!("/proc/self/fd/{}", host.namespace());
     let mut command = Command::new("pasta");
     command.args(["--foreground", "--quiet", "--ipv4-only", "--config-net", "--ns-ifname", DEVICE]);
     command.args([
@@ -83,8 +83,8 @@ pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
         // It would become nobody, who may not enter the namespace.
         command.args(["--runas", "0:0"]);
     }
-    command.args(["--netns", &space]).stdin(Stdio::null());
-    Before { keeps: vec![host.space()], ..Before::default() }.apply(&mut command);
+    command.args(["--netns", &namespace]).stdin(Stdio::null());
+    ChildSetup { keeps: vec![host.namespace()], ..ChildSetup::default() }.apply(&mut command);
     let mut pasta = command.spawn().map_err(|error| {
         Stop::bad_input(if error.kind() == std::io::ErrorKind::NotFound {
             "--internet needs pasta, which is missing: install the package passt".to_owned()
@@ -97,7 +97,7 @@ pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
         if matches!(pasta.try_wait(), Ok(Some(_))) {
             return Err(Stop::failure("pasta could not make the way to the machine's network: see above"));
         }
-        let shown = inside("cat", host.space()).arg("/proc/net/dev").stderr(Stdio::null()).output();
+        let shown = inside("cat", host.namespace()).arg("/proc/net/dev").stderr(Stdio::null()).output();
         if shown.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(DEVICE)) {
             return Ok(pasta);
         }

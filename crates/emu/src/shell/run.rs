@@ -21,24 +21,24 @@ use super::internet;
 use crate::common::addresses::hosts_file;
 use crate::common::capture::Recorder;
 use crate::common::clock::{Clock, Monotonic, SPIN, Urgency};
-use crate::common::config::Plan;
-use crate::common::connections::Seen;
+use crate::common::config::RunConfig;
+use crate::common::connections::ConnectionLog;
 use crate::common::diag::{ended_connections, open_connections};
 use crate::common::lateness::Validity;
 use crate::common::net::can_have_v6;
 use crate::common::network::Network;
 use crate::common::output::{set_title, to_stderr};
-use crate::common::process::end_with;
+use crate::common::process::end_with_parent;
 use crate::common::rights::become_root;
 use crate::common::signals;
 use crate::common::state::{State, StateHost};
 use crate::common::stop::Stop;
 use crate::common::store::{CommandReport, OUTPUT, Store, meanings};
-use crate::common::sys::Before;
-use crate::common::world::{Air, Attached, Real, attach, environment};
+use crate::common::sys::ChildSetup;
+use crate::common::world::{Attached, RealHost, SimulatedNetwork, attach, environment};
 use crate::shell::driver::{Driver, Port};
-use crate::shell::host::{Host, HostPlan};
-use crate::shell::init::{END, GO, InitPlan, Program};
+use crate::shell::host::{Host, HostConfig};
+use crate::shell::init::{END, GO, InitConfig, Program};
 use crate::shell::report::{HostReport, Report, processor_time};
 use crate::shell::tun::no_tun;
 use crate::shell::watch::{Machine, Watch};
@@ -58,18 +58,21 @@ const LOT: Span = Span::from_secs(10);
 /// late by a thousandth of it.
 const NEAR: Span = Span::from_ms(1);
 
-/// Runs the plan; the exit code is the deciding command's, or says that the run is invalid.
-pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Stop> {
-    end_with(plan.parent)?;
-    let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
-    let mut attached = attach(&scenario, plan)?;
-    if !plan.gates.is_empty() {
-        attached.air.report_releases();
-        let is_gated = |place: &usize| plan.gates.contains(&attached.real[*place].name);
-        if let Some(wired) = (0..attached.real.len()).filter(is_gated).find(|&place| !attached.air.has_radio(place)) {
+/// Runs the config; the exit code is the deciding command's, or says that the run is invalid.
+pub(crate) fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
+    end_with_parent(config.parent)?;
+    let scenario =
+        Scenario::parse_json(&config.scenario, &config.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
+    let mut attached = attach(&scenario, config)?;
+    if !config.gates.is_empty() {
+        attached.network.report_releases();
+        let is_gated = |place: &usize| config.gates.contains(&attached.hosts[*place].name);
+        if let Some(wired) =
+            (0..attached.hosts.len()).filter(is_gated).find(|&place| !attached.network.has_radio(place))
+        {
             return Err(Stop::bad_input(format!(
                 "--gate {}: it sends by a wire, which takes every packet at once: small queues hold data back at a radio only",
-                attached.real[wired].name
+                attached.hosts[wired].name
             )));
         }
     }
@@ -78,28 +81,28 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Stop> {
     }
     become_root().map_err(Stop::bad_input)?;
     let mut hosts = Vec::new();
-    for real in &attached.real {
-        hosts.push(Host::make(host_plan(real, plan)).map_err(Stop::bad_input)?);
+    for real in &attached.hosts {
+        hosts.push(Host::make(host_config(real, config)).map_err(Stop::bad_input)?);
     }
-    if !plan.quiet {
+    if !config.quiet {
         tell_hosts(&hosts, &attached);
     }
-    Live::begin(plan, attached, hosts, scenario.name())?.run()
+    Live::begin(config, attached, hosts, scenario.name())?.run()
 }
 
-fn host_plan(real: &Real, plan: &Plan) -> HostPlan {
-    HostPlan {
+fn host_config(real: &RealHost, config: &RunConfig) -> HostConfig {
+    HostConfig {
         name: real.name.clone(),
         device: real.device.to_owned(),
         addresses: real.addresses,
         mtu: real.mtu,
-        default_route: plan.internet.as_ref().is_some_and(|gateway| *gateway != real.name),
+        default_route: config.internet.as_ref().is_some_and(|gateway| *gateway != real.name),
         sysctls: real.sysctls.clone(),
     }
 }
 
 fn tell_hosts(hosts: &[Host], attached: &Attached) {
-    for (host, real) in hosts.iter().zip(&attached.real) {
+    for (host, real) in hosts.iter().zip(&attached.hosts) {
         let sysctls: Vec<_> = host
             .sysctls
             .iter()
@@ -144,15 +147,15 @@ impl Port for Tuns {
 
 /// A network under way.
 struct Live<'a> {
-    plan: &'a Plan,
-    driver: Driver<Air, Tuns>,
-    reals: Vec<Real>,
+    config: &'a RunConfig,
+    driver: Driver<SimulatedNetwork, Tuns>,
+    reals: Vec<RealHost>,
     left_out: Vec<String>,
     least_rtt: Span,
     clock: Monotonic,
     watch: Watch,
     recorder: Recorder,
-    seen: Seen,
+    connections: ConnectionLog,
     store: Option<Store>,
     programs: Programs,
     internet: Option<Child>,
@@ -195,21 +198,21 @@ enum End {
 }
 
 impl<'a> Live<'a> {
-    fn begin(plan: &'a Plan, attached: Attached, hosts: Vec<Host>, name: &str) -> Result<Live<'a>, Stop> {
+    fn begin(config: &'a RunConfig, attached: Attached, hosts: Vec<Host>, name: &str) -> Result<Live<'a>, Stop> {
         let failed = |what: &str| {
             let what = what.to_owned();
             move |error: std::io::Error| Stop::failure(format!("{what}: {error}"))
         };
-        let signals = signals::caught(&[Signal::SIGCHLD]).map_err(|error| Stop::failure(error.desc()))?;
+        let signals = signals::signal_fd(&[Signal::SIGCHLD]).map_err(|error| Stop::failure(error.desc()))?;
         let mut store = None;
-        if let Some(record) = &plan.record {
+        if let Some(record) = &config.record {
             store = Some(Store::begin(&record.folder).map_err(failed("cannot write tables"))?);
         }
-        let recorder = Recorder::begin(plan, hosts.iter().map(|host| host.name.as_str()), false)?;
-        plan.internet.as_ref().map(|host| internet::prepare(host, &hosts)).transpose()?;
-        let environment = environment(plan, &attached);
-        let (programs, init) = Programs::begin(plan, &hosts, &attached, &environment)?;
-        let internet = plan.internet.as_ref().map(|host| internet::begin(host, &hosts)).transpose()?;
+        let recorder = Recorder::begin(config, hosts.iter().map(|host| host.name.as_str()), false)?;
+        config.internet.as_ref().map(|host| internet::prepare(host, &hosts)).transpose()?;
+        let environment = environment(config, &attached);
+        let (programs, init) = Programs::begin(config, &hosts, &attached, &environment)?;
+        let internet = config.internet.as_ref().map(|host| internet::begin(host, &hosts)).transpose()?;
         nix::unistd::write(&programs.orders, &[GO]).map_err(|error| Stop::failure(error.desc()))?;
         let shown = State {
             name: name.to_owned(),
@@ -218,28 +221,28 @@ impl<'a> Live<'a> {
             hosts: hosts
                 .iter()
                 .zip(&environment)
-                .map(|(host, env)| StateHost { name: host.name.clone(), space: host.space(), env: env.clone() })
+                .map(|(host, env)| StateHost { name: host.name.clone(), namespace: host.namespace(), env: env.clone() })
                 .collect(),
         };
-        let shown = shown.show().map_err(failed("showing the network to `airtcp exec`"))?;
+        let shown = shown.publish().map_err(failed("showing the network to `airtcp exec`"))?;
         // Not before: children would have the same urgency.
         let urgency = Urgency::ask();
         let watch = Watch::new(hosts.len());
-        let Attached { air, real, left_out, least_rtt, .. } = attached;
+        let Attached { network, hosts: reals, left_out, least_rtt, .. } = attached;
         let lost = vec![None; hosts.len()];
-        let mut driver = Driver::new(air, Tuns(hosts));
-        let gated = (0..real.len()).filter(|&place| plan.gates.contains(&real[place].name));
+        let mut driver = Driver::new(network, Tuns(hosts));
+        let gated = (0..reals.len()).filter(|&place| config.gates.contains(&reals[place].name));
         gated.for_each(|place| driver.gate(place));
         Ok(Live {
-            plan,
+            config,
             driver,
-            reals: real,
+            reals,
             left_out,
             least_rtt,
             clock: Monotonic::start(),
             watch,
             recorder,
-            seen: Seen::default(),
+            connections: ConnectionLog::default(),
             store,
             programs,
             internet,
@@ -271,8 +274,8 @@ impl<'a> Live<'a> {
 
     /// The command whose end is the network's: the one in front, or without a time the last.
     fn decider(&self) -> Option<usize> {
-        let in_front = self.plan.commands.iter().position(|command| command.in_front);
-        in_front.or_else(|| if self.plan.for_s.is_none() { self.plan.commands.len().checked_sub(1) } else { None })
+        let in_front = self.config.commands.iter().position(|command| command.in_front);
+        in_front.or_else(|| if self.config.for_s.is_none() { self.config.commands.len().checked_sub(1) } else { None })
     }
 
     fn is_over(&mut self) -> Option<End> {
@@ -289,10 +292,10 @@ impl<'a> Live<'a> {
         if self.programs.has_no_init() {
             return Some(End::Command(1));
         }
-        if self.plan.for_s.is_some() && !self.plan.commands.is_empty() && self.programs.all_ended() {
+        if self.config.for_s.is_some() && !self.config.commands.is_empty() && self.programs.all_ended() {
             return Some(End::Command(self.programs.status.last().copied().flatten().unwrap_or(0)));
         }
-        self.plan.for_s.filter(|&s| self.clock.now() >= Time::ZERO + Span::from_secs_f64(s)).map(|_| End::Time)
+        self.config.for_s.filter(|&s| self.clock.now() >= Time::ZERO + Span::from_secs_f64(s)).map(|_| End::Time)
     }
 
     /// Carries packets until `limit`, or until `is_over` says why to stop.
@@ -368,16 +371,16 @@ impl<'a> Live<'a> {
     fn care(&mut self, now: Time) {
         self.tell_lost();
         let keep = self.store.is_some();
-        let is_shown = !self.plan.quiet && nix::unistd::isatty(std::io::stderr()).unwrap_or(false);
+        let is_shown = !self.config.quiet && nix::unistd::isatty(std::io::stderr()).unwrap_or(false);
         if keep || is_shown {
             for (place, host) in self.driver.ports.0.iter().enumerate() {
                 if keep {
                     for ended in ended_connections(&host.ends) {
-                        self.seen.ended(now, place, &host.name, ended);
+                        self.connections.ended(now, place, &host.name, ended);
                     }
                 }
                 if let Ok(open) = open_connections(&host.sockets) {
-                    self.seen.look(now, place, &host.name, open, keep);
+                    self.connections.sample(now, place, &host.name, open, keep);
                 }
             }
         }
@@ -392,14 +395,14 @@ impl<'a> Live<'a> {
         let passed_s = now.since(self.titled.at).as_secs_f64().max(1e-9);
         let received: u64 = self.watch.hosts().iter().map(|host| host.received_bytes).sum();
         let rate = (received - self.titled.received) as f64 * 8e-6 / passed_s;
-        let rtt = self.seen.take_rtt_ms().map_or(String::new(), |ms| format!(", RTT {ms:.1} ms"));
+        let rtt = self.connections.take_rtt_ms().map_or(String::new(), |ms| format!(", RTT {ms:.1} ms"));
         let late = self.watch.lateness().p99_us;
-        let glance = self.driver.network.glance();
-        let queue = match &glance {
-            Some(glance) => format!("{} packets wait", glance.waiting),
+        let load = self.driver.network.load();
+        let queue = match &load {
+            Some(load) => format!("{} packets wait", load.waiting),
             None => format!("{} packets inside", self.driver.network.inside()),
         };
-        let used = glance.map_or_else(Vec::new, |glance| glance.used);
+        let used = load.map_or_else(Vec::new, |load| load.used);
         let before = self.titled.used.iter().copied().chain(std::iter::repeat(Span::ZERO));
         let busiest = used.iter().zip(before).map(|(&now, before)| now.saturating_sub(before)).max();
         let air = busiest.map_or(String::new(), |used| format!(", air {:.0} %", 100.0 * used.as_secs_f64() / passed_s));
@@ -409,7 +412,7 @@ impl<'a> Live<'a> {
 
     /// Moves rows out of memory, to disk if they are wanted.
     fn keep_rows(&mut self) {
-        let tables = self.seen.take_tables();
+        let tables = self.connections.take_tables();
         let Some(store) = &mut self.store else { return };
         if let Err(error) = store.add(&tables) {
             to_stderr(format_args!("error: cannot write tables: {error}; the network goes on without"));
@@ -451,7 +454,7 @@ impl<'a> Live<'a> {
             hosts.iter().zip(&self.lost).filter_map(|(host, why)| Some(format!("{}: {}", host.name, (*why)?)));
         let without: Vec<String> = without.collect();
         let lost = hosts.iter().map(|host| host.lost).sum();
-        let commands = self.plan.commands.iter().zip(&self.programs.status);
+        let commands = self.config.commands.iter().zip(&self.programs.status);
         let mut report = Report {
             verdict: self.watch.verdict(lost, self.least_rtt, &machine).spoilt(without),
             lateness: self.watch.lateness(),
@@ -473,14 +476,14 @@ impl<'a> Live<'a> {
             Ok(left_out) => report.capture_left_out = left_out,
             Err(error) => failure = Some(error),
         }
-        let plan = self.plan;
+        let config = self.config;
         if let Err(error) = self.write_output(&report) {
             failure.get_or_insert(format!("cannot write tables: {error}"));
         }
-        if !plan.quiet {
+        if !config.quiet {
             set_title("");
         }
-        for line in report.to_lines(plan.quiet) {
+        for line in report.to_lines(config.quiet) {
             to_stderr(format_args!("airtcp: {line}"));
         }
         if let Some(error) = failure {
@@ -496,12 +499,12 @@ impl<'a> Live<'a> {
     }
 
     fn write_output(mut self, report: &Report) -> std::io::Result<()> {
-        let (Some(mut store), Some(record)) = (self.store.take(), &self.plan.record) else { return Ok(()) };
+        let (Some(mut store), Some(record)) = (self.store.take(), &self.config.record) else { return Ok(()) };
         let names: Vec<String> = self.driver.ports.0.iter().map(|host| host.name.clone()).collect();
         let simulated_s = self.clock.now().as_secs_f64();
         let output = self.driver.network.finish();
         let mut tables = output.tables;
-        tables.extend(self.seen.finish(&names));
+        tables.extend(self.connections.finish(&names));
         store.add(&tables)?;
         store.end()?;
         let about = serde_json::json!({
@@ -521,7 +524,7 @@ const INVALID: i32 = 3;
 
 impl Programs {
     fn begin(
-        plan: &Plan,
+        config: &RunConfig,
         hosts: &[Host],
         attached: &Attached,
         environment: &[Vec<(String, String)>],
@@ -530,40 +533,40 @@ impl Programs {
         let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(|error| failed(error.into()));
         let ((orders, give), (reports, report)) = (pipe()?, pipe()?);
         let place = |name: &str| hosts.iter().position(|host| host.name == name);
-        let programs = plan.commands.iter().filter_map(|command| {
+        let programs = config.commands.iter().filter_map(|command| {
             let place = place(&command.host)?;
             Some(Program {
                 host: command.host.clone(),
-                space: hosts[place].space(),
+                namespace: hosts[place].namespace(),
                 argv: command.argv.clone(),
                 env: environment[place].clone(),
                 in_front: command.in_front,
             })
         });
-        let init = InitPlan {
+        let init = InitConfig {
             commands: programs.collect(),
-            hosts: hosts_file(attached.air.everybody(), attached.has_v6()),
-            resolv: match plan.internet {
+            hosts: hosts_file(attached.network.all_hosts(), attached.has_v6()),
+            resolv: match config.internet {
                 None => "# This network has no name server.\n".to_owned(),
                 Some(_) => format!("nameserver {}\n", internet::NAMES),
             },
             orders: orders.as_raw_fd(),
             reports: report.as_raw_fd(),
         };
-        let mut text = File::from(memfd_create("airtcp-plan", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?);
+        let mut text = File::from(memfd_create("airtcp-init", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?);
         text.write_all(&serde_json::to_vec(&init).map_err(|e| failed(e.into()))?).map_err(failed)?;
         std::io::Seek::rewind(&mut text).map_err(failed)?;
         // From here on children are in a namespace of processes, and the first of them is its init.
         unshare(CloneFlags::CLONE_NEWPID).map_err(|error| failed(error.into()))?;
         let mut command = Command::new("/proc/self/exe");
         command.arg("init").arg(text.as_raw_fd().to_string());
-        let mut keeps: Vec<_> = hosts.iter().map(Host::space).collect();
+        let mut keeps: Vec<_> = hosts.iter().map(Host::namespace).collect();
         keeps.extend([text.as_raw_fd(), orders.as_raw_fd(), report.as_raw_fd()]);
         let dies_with = Some(signed32(std::process::id()));
-        Before { dies_with, keeps, ..Before::default() }.apply(&mut command);
+        ChildSetup { dies_with, keeps, ..ChildSetup::default() }.apply(&mut command);
         let init = command.spawn().map_err(failed)?;
         let pid = signed32(init.id());
-        let status = vec![None; plan.commands.len()];
+        let status = vec![None; config.commands.len()];
         nix::fcntl::fcntl(&reports, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
             .map_err(|error| failed(error.into()))?;
         Ok((Programs { init, orders: give, reports, line: Vec::new(), status }, pid))

@@ -102,7 +102,7 @@ impl Segments {
         head.copy_from_slice(headers);
         rest.copy_from_slice(data);
         let before = from - HEAD - cut.headers;
-        cut.mend(segment, self.number, before, self.end - HEAD, to == self.end);
+        cut.write_header(segment, self.number, before, self.end - HEAD, to == self.end);
         self.at = to;
         self.number = self.number.wrapping_add(1);
         Some(segment.len())
@@ -120,7 +120,7 @@ impl Cut {
 
     /// Makes headers of the whole those of one segment. `before`: bytes of data before it; `whole`:
     /// length of the whole packet.
-    fn mend(self, segment: &mut [u8], number: u16, before: usize, whole: usize, is_last: bool) {
+    fn write_header(self, segment: &mut [u8], number: u16, before: usize, whole: usize, is_last: bool) {
         let put = |to: &mut [u8], value: u16| to.copy_from_slice(&value.to_be_bytes());
         let word = |of: &[u8], at: usize| u16::from_be_bytes([of[at], of[at + 1]]);
         let (len, transport) = (segment.len(), self.transport);

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::common::sys::{attach_tun, space_of_tun};
+use crate::common::sys::{attach_tun, namespace_of_tun};
 use crate::shell::segments::{HEAD, Segments};
 
 /// Where the kernel gives TUN devices.
@@ -70,8 +70,8 @@ impl Tun {
     }
 
     /// The network namespace in which the device is, wherever the host has moved it.
-    pub(crate) fn space(&self) -> io::Result<OwnedFd> {
-        space_of_tun(&self.file)
+    pub(crate) fn namespace(&self) -> io::Result<OwnedFd> {
+        namespace_of_tun(&self.file)
     }
 
     /// True if the next packet has come with the last.

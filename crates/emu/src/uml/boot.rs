@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::work::Work;
 use super::{files, sandbox};
 use crate::common::output::to_stderr;
-use crate::common::sys::{Before, inherited};
+use crate::common::sys::{ChildSetup, inherited};
 
 /// A guest to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ pub(crate) fn begin(
     let mut command = Command::new("/proc/self/exe");
     command.arg("guests").arg(text.as_raw_fd().to_string()).arg(work.path());
     let dies_with = Some(signed32(std::process::id()));
-    Before { dies_with, keeps: vec![text.as_raw_fd()], ..Before::default() }.apply(&mut command);
+    ChildSetup { dies_with, keeps: vec![text.as_raw_fd()], ..ChildSetup::default() }.apply(&mut command);
     let mut running = Running { init: command.spawn().map_err(failed)? };
     let begun = Instant::now();
     let mut clocks = Vec::new();
@@ -145,9 +145,9 @@ pub(crate) fn begin(
 }
 
 /// The first process of the guests' namespace: starts them, and stays until all have ended.
-pub(crate) fn init(plan: RawFd, work: &str) -> ExitCode {
+pub(crate) fn init(config: RawFd, work: &str) -> ExitCode {
     let mut json = String::new();
-    let kernels = inherited(plan)
+    let kernels = inherited(config)
         .and_then(|fd| File::from(fd).read_to_string(&mut json))
         .and_then(|_| Ok(serde_json::from_str::<Vec<Kernel>>(&json)?))
         .map_err(|error| error.to_string());
@@ -167,7 +167,7 @@ pub(crate) fn init(plan: RawFd, work: &str) -> ExitCode {
 fn start(work: &Path, kernels: &[Kernel]) -> std::io::Result<()> {
     // Where things lie in memory would decide how much of it a guest has.
     personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE)?;
-    // Before the first guest can put anything in their place.
+    // ChildSetup the first guest can put anything in their place.
     let logs = (0..kernels.len())
         .map(|place| File::create_new(work.join(files::log(place))))
         .collect::<Result<Vec<_>, _>>()?;

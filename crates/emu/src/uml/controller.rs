@@ -30,7 +30,7 @@ use crate::common::payloads::Payloads;
 const DAY: Span = Span::from_secs(1_704_067_200);
 /// A guest that has no request.
 const NEVER: GuestTime = GuestTime::NEVER;
-/// Before each packet: addresses and protocol of Ethernet.
+/// ChildSetup each packet: addresses and protocol of Ethernet.
 const ETHERNET: usize = 14;
 /// The longest packet that a guest may send, with all that is before it.
 const LONGEST: usize = 65536;
@@ -502,7 +502,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             is_busy = true;
             let packet = payloads.get(delivered.id);
             if delivered.is_marked {
-                N::mend(&delivered, packet);
+                N::write_mark(&delivered, packet);
             }
             let Some(guest) = guests.get_mut(delivered.to) else { return };
             tap.packet(delivered.time, delivered.to, false, packet);

@@ -33,7 +33,7 @@ use super::guest_time::GuestTime;
 use crate::common::diag::{ENDED_GROUPS, ended_connections, open_connections};
 use crate::common::net::{Net, be_device, set_sysctls};
 use crate::common::netlink::Netlink;
-use crate::common::sys::{Before, credit_entropy, hear_frames, set_terminal_size};
+use crate::common::sys::{ChildSetup, credit_entropy, hear_frames, set_terminal_size};
 
 /// Where programs may write.
 pub(crate) const TEMPORARY: &str = "/run/tmp";
@@ -90,7 +90,7 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     let is = set_sysctls(&inside.host, &net, at, &inside.sysctls)?;
     let is: Vec<String> = is.iter().map(|sysctl| format!("{}={}", sysctl.key, sysctl.value)).collect();
     write_whole(&shared.join(ready(place)), &format!("ready {}", is.join("\n"))).map_err(failed("being ready"))?;
-    // Before the first child, so that none of them ends unseen.
+    // ChildSetup the first child, so that none of them ends unseen.
     let ends = SigSet::from(Signal::SIGCHLD);
     let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ends), None)
         .and_then(|()| SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
@@ -199,7 +199,7 @@ impl Live {
                 continue;
             }
             while let Ok(Some(_)) = self.signals.read_signal() {}
-            // Before it is told that a command has ended: its last words.
+            // ChildSetup it is told that a command has ended: its last words.
             self.terminals.retain_mut(Terminal::pass_on);
             self.reap()?;
             let mut what = 0;
@@ -303,7 +303,7 @@ fn start(
     child.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("TMPDIR", TEMPORARY);
     child.args(arguments).envs(inside.env.iter().map(|(key, value)| (key, value)));
     let mut terminal = None;
-    let mut before = Before::default();
+    let mut before = ChildSetup::default();
     match input {
         Input::Nothing => child.stdin(File::open("/dev/null")?).stdout(out.try_clone()?).stderr(out),
         Input::Whole => child.stdin(File::open(shared.join(whole(command)))?).stdout(out.try_clone()?).stderr(out),

@@ -16,7 +16,7 @@ use super::console::{Keyboard, Typed};
 use super::files::{self, ASKED, Asked, Input, Screen, whole};
 use super::shared_folder::Shared;
 use crate::common::output::not_written;
-use crate::common::process::{Process, is_same, me};
+use crate::common::process::{Process, current_user, is_same_open_file};
 use crate::common::stop::Stop;
 
 /// How often this process looks for what its command in a guest has written, in the machine's time.
@@ -34,9 +34,9 @@ fn shared_folder(network: &Process, work: &Path) -> Result<Shared, String> {
     let text = |error: io::Error| format!("{}: {error}", work.display());
     let shared = Shared::open(&network.root().map_err(text)?, work).map_err(text)?;
     let is_theirs = fstatfs(shared.folder()).is_ok_and(|about| about.filesystem_type() == TMPFS_MAGIC)
-        && fstat(shared.folder()).is_ok_and(|about| about.st_uid == me().as_raw());
-    let space = |of: &Process| of.space("mnt").map_err(text);
-    if is_theirs && !is_same(&space(network)?, &space(&Process::own().map_err(text)?)?) {
+        && fstat(shared.folder()).is_ok_and(|about| about.st_uid == current_user().as_raw());
+    let namespace = |of: &Process| of.namespace("mnt").map_err(text);
+    if is_theirs && !is_same_open_file(&namespace(network)?, &namespace(&Process::own().map_err(text)?)?) {
         Ok(shared)
     } else {
         Err(format!("{} is not the folder of a network's guests", work.display()))

@@ -32,17 +32,17 @@ use super::shared_folder::Shared;
 use super::work::Work;
 use crate::common::addresses::hosts_file;
 use crate::common::capture::Recorder;
-use crate::common::config::{Guests, Plan};
-use crate::common::connections::Seen;
+use crate::common::config::{GuestsConfig, RunConfig};
+use crate::common::connections::ConnectionLog;
 use crate::common::net::can_have_v6;
 use crate::common::output::{not_written, to_stderr};
-use crate::common::process::end_with;
+use crate::common::process::end_with_parent;
 use crate::common::rights::become_root;
 use crate::common::signals;
 use crate::common::state::{State, StateHost};
 use crate::common::stop::Stop;
 use crate::common::store::{CommandReport, OUTPUT, Store, meanings};
-use crate::common::world::{Air, Attached, attach, environment};
+use crate::common::world::{Attached, RealHost, SimulatedNetwork, attach, environment};
 
 /// Signals are looked at after so many turns of guests.
 const LOOK: u32 = 64;
@@ -56,21 +56,22 @@ const LOT_BYTES: u64 = 1 << 20;
 /// The network goes on for so long while they are once more, when all is over.
 const LAST_LOOK: Span = Span::from_ms(1);
 
-/// Runs the plan; the exit code is the deciding command's.
-pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
-    end_with(plan.parent)?;
-    let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
-    let mut attached = attach(&scenario, plan)?;
-    attached.air.report_releases();
+/// Runs the config; the exit code is the deciding command's.
+pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<ExitCode, Stop> {
+    end_with_parent(config.parent)?;
+    let scenario =
+        Scenario::parse_json(&config.scenario, &config.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
+    let mut attached = attach(&scenario, config)?;
+    attached.network.report_releases();
     become_root().map_err(Stop::bad_input)?;
-    let work = Rc::new(Work::make(&guests_plan.kernel).map_err(Stop::failure)?);
+    let work = Rc::new(Work::make(&guests_config.kernel).map_err(Stop::failure)?);
     let begun = Instant::now();
-    let told = inputs(plan, work.path())
-        .and_then(|inputs| Ok((tell(plan, guests_plan, &attached, work.path(), &inputs)?, inputs)))
+    let told = inputs(config, work.path())
+        .and_then(|inputs| Ok((tell(config, guests_config, &attached, work.path(), &inputs)?, inputs)))
         .map_err(|error| Stop::failure(format!("guests: {error}")));
     let (kernels, inputs) = told?;
-    let signals = signals::caught(&[Signal::SIGWINCH]).map_err(|error| Stop::failure(error.desc()))?;
-    let recorder = Recorder::begin(plan, attached.real.iter().map(|real| real.name.as_str()), true)?;
+    let signals = signals::signal_fd(&[Signal::SIGWINCH]).map_err(|error| Stop::failure(error.desc()))?;
+    let recorder = Recorder::begin(config, attached.hosts.iter().map(|real| real.name.as_str()), true)?;
     stay_here();
     let mut interrupted = None;
     let begun_guests = boot::begin(&work, &kernels, &mut || ends(&signals, &mut interrupted));
@@ -78,25 +79,25 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         return Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1)));
     }
     let (running, clocks, devices) = begun_guests.map_err(Stop::failure)?;
-    let Attached { air, real, left_out, .. } = attached;
+    let Attached { network, hosts: real, left_out, .. } = attached;
     let mut guests = Vec::new();
     for (place, ((real, time), listener)) in real.iter().zip(clocks).zip(devices).enumerate() {
         guests.push(Guest::new(&real.name, place, real.mtu, time, listener));
     }
-    let lasts = plan.for_s.map(Span::from_secs_f64);
-    let mut controller = Controller::new(air, recorder, guests, lasts);
+    let lasts = config.for_s.map(Span::from_secs_f64);
+    let mut controller = Controller::new(network, recorder, guests, lasts);
     controller.look_every(LOOK_EVERY);
     let names = real.iter().map(|real| real.name.clone());
-    let hosts_shown = names.map(|name| StateHost { name, space: -1, env: Vec::new() }).collect();
+    let hosts_shown = names.map(|name| StateHost { name, namespace: -1, env: Vec::new() }).collect();
     let shown =
         State { name: scenario.name().to_owned(), init: 0, guests: Some(work.path().to_owned()), hosts: hosts_shown };
     let _shown =
-        shown.show().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
+        shown.publish().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
     let typed_at = inputs.iter().position(|input| matches!(input, Input::Terminal(_)));
     let keyboard = typed_at.map(|place| Keyboard::take(place.to_string())).transpose();
     let keyboard = keyboard.map_err(|error| Stop::failure(format!("the terminal: {error}")))?;
     let outside = Rc::new(RefCell::new(Outside {
-        outputs: Outputs::new(plan, Rc::clone(&work)),
+        outputs: Outputs::new(config, Rc::clone(&work)),
         signals,
         keyboard,
         work: Rc::clone(&work),
@@ -118,7 +119,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     controller.pace_no_more();
     let Outside { mut outputs, keyboard, interrupted, .. } =
         Rc::into_inner(outside).ok_or_else(|| Stop::failure("the terminal is still in use"))?.into_inner();
-    if ran.is_ok() && plan.record.is_some() && interrupted.is_none() {
+    if ran.is_ok() && config.record.is_some() && interrupted.is_none() {
         // If a guest has failed, what it knew last is what there is.
         let _ = controller.look_once_more(LAST_LOOK);
     }
@@ -135,7 +136,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         return Err(Stop::failure(format!("{failure}\n{}", last.join("\n"))));
     }
     let wall_s = begun.elapsed().as_secs_f64();
-    if !plan.quiet {
+    if !config.quiet {
         let virtual_s = ended.as_secs_f64();
         to_stderr(format_args!(
             "airtcp: {virtual_s:.3} s of virtual time in {wall_s:.1} s, start of {} kernels included",
@@ -143,15 +144,15 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         ));
     }
     finish(
-        plan,
-        guests_plan,
+        config,
+        guests_config,
         controller,
         &Told { real: &real, left_out, outputs: &outputs, work: &work, ended, wall_s, is_typed: typed_at.is_some() },
     )?;
     if let Some(error) = &outputs.lost {
         return Err(not_written(error));
     }
-    let code = interrupted.map_or_else(|| outputs.code(plan), |number| 128 + number);
+    let code = interrupted.map_or_else(|| outputs.code(config), |number| 128 + number);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
@@ -168,20 +169,20 @@ fn stay_here() {
 
 /// Writes down what each guest is told, and how it is started.
 fn tell(
-    plan: &Plan,
-    guests_plan: &Guests,
+    config: &RunConfig,
+    guests_config: &GuestsConfig,
     attached: &Attached,
     work: &Path,
     inputs: &[Input],
 ) -> std::io::Result<Vec<Kernel>> {
-    // By a name without spaces, which would end the word on a kernel's command line.
+    // By a name without namespaces, which would end the word on a kernel's command line.
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
-    let hosts = hosts_file(attached.air.everybody(), attached.has_v6());
+    let hosts = hosts_file(attached.network.all_hosts(), attached.has_v6());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut kernels = Vec::new();
-    for (place, (real, env)) in attached.real.iter().zip(environment(plan, attached)).enumerate() {
-        let commands = plan.commands.iter().enumerate().filter(|(_, command)| command.host == real.name);
+    for (place, (real, env)) in attached.hosts.iter().zip(environment(config, attached)).enumerate() {
+        let commands = config.commands.iter().enumerate().filter(|(_, command)| command.host == real.name);
         let inside = Inside {
             host: real.name.clone(),
             device: real.device.to_owned(),
@@ -195,8 +196,8 @@ fn tell(
         };
         fs::write(work.join(files::told(place)), serde_json::to_vec(&inside)?)?;
         kernels.push(Kernel {
-            program: guests_plan.kernel.clone(),
-            arguments: boot::arguments(work, place, &guests_plan.memory, &init, Card::Net),
+            program: guests_config.kernel.clone(),
+            arguments: boot::arguments(work, place, &guests_config.memory, &init, Card::Net),
             seed: attached.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
         });
     }
@@ -210,7 +211,7 @@ fn has_failed(work: &Work, hosts: usize) -> bool {
 }
 
 /// Why a guest did not get ready, if one did not.
-fn not_ready(work: &Work, real: &[crate::common::world::Real]) -> Option<String> {
+fn not_ready(work: &Work, real: &[RealHost]) -> Option<String> {
     real.iter().enumerate().find_map(|(place, real)| {
         let said = work.ready(&files::ready(place)).unwrap_or_default();
         if said.starts_with("ready ") {
@@ -222,9 +223,9 @@ fn not_ready(work: &Work, real: &[crate::common::world::Real]) -> Option<String>
     })
 }
 
-/// Inputs of the plan's commands, by their place. A file that is whole is put where guests find it.
-fn inputs(plan: &Plan, work: &Path) -> std::io::Result<Vec<Input>> {
-    let input = |(place, command): (usize, &crate::common::config::Command)| {
+/// Inputs of the config's commands, by their place. A file that is whole is put where guests find it.
+fn inputs(config: &RunConfig, work: &Path) -> std::io::Result<Vec<Input>> {
+    let input = |(place, command): (usize, &crate::common::config::CommandConfig)| {
         if !command.reads {
             return Ok(Input::Nothing);
         }
@@ -234,7 +235,7 @@ fn inputs(plan: &Plan, work: &Path) -> std::io::Result<Vec<Input>> {
         std::io::copy(&mut std::io::stdin(), &mut fs::File::create(work.join(whole(&place.to_string())))?)?;
         Ok(Input::Whole)
     };
-    plan.commands.iter().enumerate().map(input).collect()
+    config.commands.iter().enumerate().map(input).collect()
 }
 
 fn is_terminal() -> bool {
@@ -306,7 +307,7 @@ impl Outside {
         is_new || console::are_waiting(self.work.path())
     }
 
-    /// Before time goes on to `then`: waits until the machine's has gone on as far, or somebody
+    /// ChildSetup time goes on to `then`: waits until the machine's has gone on as far, or somebody
     /// types. If the network is slower than the machine, it does not hurry afterwards.
     fn pace(&mut self, now: Time, then: Time) -> Pace {
         let (begun, at) = *self.anchor.get_or_insert((Instant::now(), now));
@@ -374,12 +375,12 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn new(plan: &Plan, work: Rc<Work>) -> Outputs {
-        let many = plan.commands.len();
-        let in_front = plan.commands.iter().position(|command| command.in_front);
-        let last = if plan.for_s.is_none() { many.checked_sub(1) } else { None };
-        let commands = plan.commands.iter().map(|command| (command.host.clone(), command.in_front)).collect();
-        let is_typed = plan.commands.iter().any(|command| command.reads) && is_terminal();
+    fn new(config: &RunConfig, work: Rc<Work>) -> Outputs {
+        let many = config.commands.len();
+        let in_front = config.commands.iter().position(|command| command.in_front);
+        let last = if config.for_s.is_none() { many.checked_sub(1) } else { None };
+        let commands = config.commands.iter().map(|command| (command.host.clone(), command.in_front)).collect();
+        let is_typed = config.commands.iter().any(|command| command.reads) && is_terminal();
         Outputs {
             work,
             commands,
@@ -449,15 +450,15 @@ impl Outputs {
         written.and_then(|()| out.flush())
     }
 
-    fn code(&self, plan: &Plan) -> i32 {
-        let last = plan.commands.len().checked_sub(1);
+    fn code(&self, config: &RunConfig) -> i32 {
+        let last = config.commands.len().checked_sub(1);
         self.decider.or(last).and_then(|place| self.status.get(place).copied().flatten()).unwrap_or(0)
     }
 }
 
 /// Tables of what the guests' kernels knew of their connections.
-fn connections(real: &[crate::common::world::Real], work: &Work) -> Vec<Table> {
-    let mut seen = Seen::default();
+fn connections(real: &[RealHost], work: &Work) -> Vec<Table> {
+    let mut log = ConnectionLog::default();
     for (place, real) in real.iter().enumerate() {
         let Some(file) = work.read(&files::connections(place)) else { continue };
         let mut file = BufReader::new(file.take(MOST_CONNECTIONS));
@@ -468,17 +469,17 @@ fn connections(real: &[crate::common::world::Real], work: &Work) -> Vec<Table> {
             line.clear();
             let Ok(look) = look else { continue };
             let at = Time::from_ns(look.ns);
-            look.ended.into_iter().for_each(|ended| seen.ended(at, place, &real.name, ended));
-            seen.look(at, place, &real.name, look.open, true);
+            look.ended.into_iter().for_each(|ended| log.ended(at, place, &real.name, ended));
+            log.sample(at, place, &real.name, look.open, true);
         }
     }
     let names: Vec<String> = real.iter().map(|real| real.name.clone()).collect();
-    seen.finish(&names)
+    log.finish(&names)
 }
 
 /// Facts that are known at the end.
 struct Told<'a> {
-    real: &'a [crate::common::world::Real],
+    real: &'a [RealHost],
     left_out: Vec<String>,
     outputs: &'a Outputs,
     work: &'a Work,
@@ -489,14 +490,14 @@ struct Told<'a> {
 }
 
 fn finish(
-    plan: &Plan,
-    guests_plan: &Guests,
-    mut controller: Controller<Air, Recorder>,
+    config: &RunConfig,
+    guests_config: &GuestsConfig,
+    mut controller: Controller<SimulatedNetwork, Recorder>,
     told: &Told<'_>,
 ) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
     controller.tap.end().map_err(Stop::failure)?;
-    let Some(record) = &plan.record else { return Ok(()) };
+    let Some(record) = &config.record else { return Ok(()) };
     let hosts = told.real.iter().zip(&controller.guests).enumerate().map(|(place, (real, guest))| {
         let said = told.work.ready(&files::ready(place)).unwrap_or_default();
         let sysctls = said.strip_prefix("ready ").unwrap_or("").lines();
@@ -519,12 +520,12 @@ fn finish(
         (real.name.clone(), about)
     });
     let hosts: Map<String, Value> = hosts.collect();
-    let commands = plan.commands.iter().zip(&told.outputs.status);
+    let commands = config.commands.iter().zip(&told.outputs.status);
     let commands: Vec<CommandReport> =
         commands.map(|(c, &status)| CommandReport { host: c.host.clone(), command: c.argv.clone(), status }).collect();
     let about = json!({
         "validity": "virtual",
-        "kernel": guests_plan.name,
+        "kernel": guests_config.name,
         "tcp_small_queues": true,
         "repeatable": !told.is_typed,
         "driver": { "wall_s": told.wall_s },

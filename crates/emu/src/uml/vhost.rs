@@ -15,7 +15,7 @@ use super::ring::{Fault, Memory, Queue, Region};
 pub const RECEIVE: usize = 0;
 /// Number of the queue to which it sends.
 pub const SEND: usize = 1;
-/// Before each packet: `struct virtio_net_hdr_v1`.
+/// ChildSetup each packet: `struct virtio_net_hdr_v1`.
 pub const HEADER: usize = 12;
 
 const GET_FEATURES: u32 = 1;

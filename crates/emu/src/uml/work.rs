@@ -35,8 +35,8 @@ pub(crate) struct Work {
 impl Work {
     /// A file system of this process and its children, gone when they are.
     pub(crate) fn make(kernel: &Path) -> Result<Work, String> {
-        let here = std::env::current_dir().unwrap_or_default();
-        let is_free = |at: &&str| Path::new(at).is_dir() && !here.starts_with(at) && !kernel.starts_with(at);
+        let working_folder = std::env::current_dir().unwrap_or_default();
+        let is_free = |at: &&str| Path::new(at).is_dir() && !working_folder.starts_with(at) && !kernel.starts_with(at);
         let Some(place) = PLACES.into_iter().find(is_free) else {
             return Err(format!("none of {} is a folder that guests can use", PLACES.join(", ")));
         };

@@ -1,13 +1,13 @@
 use airtcp_core::units::{Span, Time};
 use airtcp_sim::scenario::Scenario;
 
-use super::{Air, attach};
-use crate::common::config::Plan;
+use super::{SimulatedNetwork, attach};
+use crate::common::config::RunConfig;
 use crate::common::network::{Network, NotSent};
 
-/// Two cells of three and of one station, and a server at the wire.
+/// Two broadcast of three and of one station, and a server at the wire.
 const CELLS: &str = r#"
-name = "cells"
+name = "broadcast"
 duration = "10s"
 
 [[nodes]]
@@ -70,11 +70,11 @@ to = "server"
 const FAR: usize = 3;
 const SERVER: usize = 4;
 
-fn air() -> Air {
-    let scenario = Scenario::parse(CELLS, "cells.toml", &[]).unwrap();
-    let plan = Plan {
+fn network() -> SimulatedNetwork {
+    let scenario = Scenario::parse(CELLS, "broadcast.toml", &[]).unwrap();
+    let config = RunConfig {
         scenario: String::new(),
-        file: "cells.toml".to_owned(),
+        file: "broadcast.toml".to_owned(),
         hosts: ["sta", "far", "server"].map(str::to_owned).into(),
         commands: Vec::new(),
         for_s: None,
@@ -86,10 +86,10 @@ fn air() -> Air {
         lab: None,
         parent: 0,
     };
-    let Ok(attached) = attach(&scenario, &plan) else { panic!("the scenario has no world") };
-    let names: Vec<&str> = attached.real.iter().map(|real| real.name.as_str()).collect();
+    let Ok(attached) = attach(&scenario, &config) else { panic!("the scenario has no world") };
+    let names: Vec<&str> = attached.hosts.iter().map(|real| real.name.as_str()).collect();
     assert_eq!(names, ["sta[0]", "sta[1]", "sta[2]", "far", "server"]);
-    attached.air
+    attached.network
 }
 
 fn udp4(source: u8, destination: [u8; 4]) -> Vec<u8> {
@@ -109,17 +109,22 @@ fn udp6(source: u8, destination: [u16; 8]) -> Vec<u8> {
 }
 
 /// Who gets the packet, ascending, and whether all did at one time.
-fn hearers(air: &mut Air, from: usize, packet: &[u8], now: &mut Time) -> Result<(Vec<usize>, bool), NotSent> {
-    air.run_until(*now);
-    let id = air.inject(from, packet)?;
+fn hearers(
+    network: &mut SimulatedNetwork,
+    from: usize,
+    packet: &[u8],
+    now: &mut Time,
+) -> Result<(Vec<usize>, bool), NotSent> {
+    network.run_until(*now);
+    let id = network.inject(from, packet)?;
     *now += Span::from_ms(100);
-    air.run_until(*now);
+    network.run_until(*now);
     let mut got = Vec::new();
-    while air.take_egress(&mut |delivered| {
+    while network.take_egress(&mut |delivered| {
         assert_eq!(delivered.id, id);
         got.push((delivered.to, delivered.time));
     }) {}
-    assert_eq!(air.inside(), 0);
+    assert_eq!(network.inside(), 0);
     got.sort_unstable();
     let is_at_once = got.windows(2).all(|two| two[0].1 == two[1].1);
     Ok((got.into_iter().map(|(to, _)| to).collect(), is_at_once))
@@ -127,26 +132,26 @@ fn hearers(air: &mut Air, from: usize, packet: &[u8], now: &mut Time) -> Result<
 
 #[test]
 fn broadcasts_of_a_station_reach_the_others_of_its_cell() {
-    let (mut air, mut now) = (air(), Time::ZERO);
+    let (mut network, mut now) = (network(), Time::ZERO);
     let all = [255; 4];
     for packet in [udp4(2, all), udp4(2, [10, 255, 255, 255]), udp6(2, [0xff02, 0, 0, 0, 0, 0, 0, 1])] {
         // As often as there are others to carry it, and once more.
         for _ in 0..3 {
-            assert_eq!(hearers(&mut air, 1, &packet, &mut now), Ok((vec![0, 2], true)));
+            assert_eq!(hearers(&mut network, 1, &packet, &mut now), Ok((vec![0, 2], true)));
             // The number is used again, and a packet to one host is for that alone.
-            assert_eq!(hearers(&mut air, 0, &udp4(1, [10, 0, 0, 3]), &mut now), Ok((vec![2], true)));
+            assert_eq!(hearers(&mut network, 0, &udp4(1, [10, 0, 0, 3]), &mut now), Ok((vec![2], true)));
         }
     }
 }
 
 #[test]
 fn other_broadcasts_and_multicast_are_for_nobody() {
-    let (mut air, mut now) = (air(), Time::ZERO);
+    let (mut network, mut now) = (network(), Time::ZERO);
     let nobody = Err(NotSent::Unroutable);
-    assert_eq!(hearers(&mut air, FAR, &udp4(4, [255; 4]), &mut now), nobody, "alone in its cell");
-    assert_eq!(hearers(&mut air, SERVER, &udp4(5, [255; 4]), &mut now), nobody, "at a wire");
+    assert_eq!(hearers(&mut network, FAR, &udp4(4, [255; 4]), &mut now), nobody, "alone in its cell");
+    assert_eq!(hearers(&mut network, SERVER, &udp4(5, [255; 4]), &mut now), nobody, "at a wire");
     for destination in [[224, 0, 0, 1], [10, 0, 0, 255], [192, 0, 2, 255]] {
-        assert_eq!(hearers(&mut air, 0, &udp4(1, destination), &mut now), nobody, "{destination:?}");
+        assert_eq!(hearers(&mut network, 0, &udp4(1, destination), &mut now), nobody, "{destination:?}");
     }
-    assert_eq!(hearers(&mut air, 0, &udp6(1, [0xff02, 0, 0, 0, 0, 0, 0, 2]), &mut now), nobody);
+    assert_eq!(hearers(&mut network, 0, &udp6(1, [0xff02, 0, 0, 0, 0, 0, 0, 2]), &mut now), nobody);
 }

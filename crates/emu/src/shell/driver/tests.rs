@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::{Delivered, Driver, Network, Port, Tap};
 use crate::common::clock::Clock;
-use crate::common::network::Bulk;
 use crate::common::network::NotSent;
+use crate::common::network::TcpData;
 use crate::shell::watch::Watch;
 
 /// A pipe between two hosts with a fixed delay, whose packets' numbers are used again as soon as
@@ -55,7 +55,7 @@ impl Network for Pipe {
     fn inside(&self) -> u32 {
         u32::try_from(self.flying.len()).unwrap()
     }
-    fn mend(_: &Delivered, bytes: &mut [u8]) {
+    fn write_mark(_: &Delivered, bytes: &mut [u8]) {
         bytes[1] = 0xce;
     }
 }
@@ -254,13 +254,13 @@ impl Network for Radio {
     fn take_released(&mut self) -> Option<(u32, u32)> {
         self.released.pop_front()
     }
-    fn bulk(&mut self, bytes: &[u8]) -> Option<Bulk> {
-        (bytes[0] == 7).then_some(Bulk { connection: 1 })
+    fn tcp_data(&mut self, bytes: &[u8]) -> Option<TcpData> {
+        (bytes[0] == 7).then_some(TcpData { connection: 1 })
     }
     fn inside(&self) -> u32 {
         u32::try_from(self.waiting.len()).unwrap()
     }
-    fn mend(_: &Delivered, _: &mut [u8]) {}
+    fn write_mark(_: &Delivered, _: &mut [u8]) {}
 }
 
 #[test]

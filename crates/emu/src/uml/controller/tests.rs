@@ -71,7 +71,7 @@ impl Network for Pipe {
     fn inside(&self) -> u32 {
         self.inside.len() as u32
     }
-    fn mend(_: &Delivered, _: &mut [u8]) {}
+    fn write_mark(_: &Delivered, _: &mut [u8]) {}
 }
 
 #[derive(Debug, Default)]

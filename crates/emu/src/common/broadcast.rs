@@ -12,8 +12,8 @@ use airtcp_sim::spec::{NodeId, RunSpec};
 
 /// The real stations of each cell, and the broadcasts on their way.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
-    /// By place of a real host: the others of its cells, the one behind it in the scenario first.
+pub(crate) struct BroadcastCells {
+    /// By place of a real host: the others of its broadcast, the one behind it in the scenario first.
     others: Vec<Vec<usize>>,
     /// By place: which of the others is sent to next, so that no station's signal decides alone.
     next: Vec<usize>,
@@ -33,10 +33,10 @@ fn index(id: PacketId) -> usize {
     usize::try_from(id.0).unwrap_or(usize::MAX)
 }
 
-impl Cells {
-    /// Cells of the real hosts at `nodes`. A station that roams is in the cells of all its access
+impl BroadcastCells {
+    /// BroadcastCells of the real hosts at `nodes`. A station that roams is in the broadcast of all its access
     /// points.
-    pub(crate) fn new(spec: &RunSpec, nodes: &[NodeId]) -> Cells {
+    pub(crate) fn new(spec: &RunSpec, nodes: &[NodeId]) -> BroadcastCells {
         let access_points: Vec<Vec<NodeId>> = nodes.iter().map(|&host| access_points_of(spec, host)).collect();
         let share = |a: usize, b: usize| access_points[a].iter().any(|ap| access_points[b].contains(ap));
         let places = nodes.len();
@@ -44,7 +44,7 @@ impl Cells {
             let behind = (1..places).map(|further| (own + further) % places);
             behind.filter(|&other| share(own, other)).collect()
         };
-        Cells { others: (0..places).map(others_of).collect(), next: vec![0; places], is_broadcast: Vec::new() }
+        BroadcastCells { others: (0..places).map(others_of).collect(), next: vec![0; places], is_broadcast: Vec::new() }
     }
 
     /// The host to which the next broadcast of `from` travels; `None`: no real host is in its cell.
