@@ -28,12 +28,12 @@ pub trait Port {
 }
 
 /// Packets of a host that are read before others have their turn.
-const LOT: usize = 64;
+const READ_BATCH: usize = 64;
 /// While nothing real is inside, the network may fall behind the clock by this: simulated traffic
 /// alone wakes nobody.
-const IDLE: Span = Span::from_ms(1);
+const IDLE_LAG: Span = Span::from_ms(1);
 /// The largest packet that a device hands over.
-const BUFFER: usize = 65536;
+const BUFFER_BYTES: usize = 65536;
 
 /// Packets between hosts and a network.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl<N: Network, P: Port> Driver<N, P> {
             may_wait_since: vec![Time::ZERO; hosts],
             gates: (0..hosts).map(|_| None).collect(),
             has_gates: false,
-            buffer: vec![0; BUFFER],
+            buffer: vec![0; BUFFER_BYTES],
         }
     }
 
@@ -111,7 +111,7 @@ impl<N: Network, P: Port> Driver<N, P> {
             let mut read = 0;
             while self.may_have[host] {
                 let is_joined = self.ports.has_more(host);
-                if read >= LOT && !is_joined {
+                if read >= READ_BATCH && !is_joined {
                     break;
                 }
                 read += 1;
@@ -152,7 +152,7 @@ impl<N: Network, P: Port> Driver<N, P> {
             return now;
         }
         let deadline = self.network.deadline();
-        if self.network.inside() > 0 { deadline } else { deadline.max(now + IDLE) }
+        if self.network.inside() > 0 { deadline } else { deadline.max(now + IDLE_LAG) }
     }
 
     /// Lets in what waits at gates, as far as radios have made room.

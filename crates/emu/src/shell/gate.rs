@@ -25,13 +25,13 @@ const PACING_TENTHS: u64 = 12;
 /// Binary logarithm of the pacing divisor that mac80211 sets.
 const PACING_SHIFT: u32 = 7;
 /// Two packets may always be inside.
-const LEAST: u64 = 2 * 1500;
+const MIN_BOUND_BYTES: u64 = 2 * 1500;
 /// Packets of a host that wait at most. A send buffer ends before.
-const WAITING: usize = 16_384;
+const MAX_WAITING: usize = 16_384;
 /// Connections above this number are looked through for those that have ended.
-const MANY: usize = 256;
+const MANY_CONNECTIONS: usize = 256;
 /// A connection that has been still for so long is forgotten.
-const STILL: Span = Span::from_secs(10);
+const IDLE_TIME: Span = Span::from_secs(10);
 
 /// Counts of a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -59,7 +59,7 @@ struct Flow {
 
 impl Flow {
     fn bound(&self) -> u64 {
-        self.rate.map_or(u64::MAX, |rate| LEAST.max((rate * PACING_TENTHS / 10) >> PACING_SHIFT))
+        self.rate.map_or(u64::MAX, |rate| MIN_BOUND_BYTES.max((rate * PACING_TENTHS / 10) >> PACING_SHIFT))
     }
 
     /// As in Linux the bound is looked at before a packet, which may exceed it.
@@ -68,7 +68,7 @@ impl Flow {
     }
 
     fn is_idle(&self, now: Time) -> bool {
-        self.inside == 0 && self.waiting.is_empty() && now.since(self.used) > STILL
+        self.inside == 0 && self.waiting.is_empty() && now.since(self.used) > IDLE_TIME
     }
 }
 
@@ -96,7 +96,7 @@ impl Gate {
 
     /// True if this packet may enter now. If not, it is kept or dropped.
     pub fn admits(&mut self, now: Time, bulk: TcpData, bytes: &[u8]) -> bool {
-        if self.flows.len() > MANY {
+        if self.flows.len() > MANY_CONNECTIONS {
             self.flows.retain(|_, flow| !flow.is_idle(now));
         }
         let flow = self.flows.entry(bulk.connection).or_default();
@@ -104,7 +104,7 @@ impl Gate {
         if flow.waiting.is_empty() && flow.is_open() {
             return true;
         }
-        if self.waiting >= WAITING {
+        if self.waiting >= MAX_WAITING {
             self.report.dropped += 1;
             return false;
         }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn what_has_no_room_is_dropped_and_counted() {
         let mut gate = measured();
-        (0..WAITING + 5).for_each(|_| assert!(!gate.admits(at(50), A, &[0; 40])));
+        (0..MAX_WAITING + 5).for_each(|_| assert!(!gate.admits(at(50), A, &[0; 40])));
         assert_eq!(gate.report().dropped, 5);
         // A radio that holds nothing lets the gate open, whatever was counted.
         gate.emptied();
@@ -232,6 +232,6 @@ mod tests {
             gate.entered(now, 7, Some(TcpData { connection }), 100);
             gate.released(now, 7, 1);
         }
-        assert!(gate.flows.len() <= MANY + 1, "{}", gate.flows.len());
+        assert!(gate.flows.len() <= MANY_CONNECTIONS + 1, "{}", gate.flows.len());
     }
 }

@@ -15,10 +15,10 @@ use crate::common::process::is_same_open_file;
 use crate::shell::tun::{DEVICE, Tun};
 
 /// Buckets in a host's table of connections.
-const CONNECTIONS: u32 = 1024;
+const CONNECTION_BUCKETS: u32 = 1024;
 
 /// Message about a host without a device.
-const GONE: &str = "its device was deleted while the network ran";
+const DEVICE_DELETED: &str = "its device was deleted while the network ran";
 
 /// Settings that a host needs at its start.
 #[derive(Debug, Clone)]
@@ -56,10 +56,10 @@ impl Host {
     /// Reason why its device is lost, if it is: root of the namespace may delete it or move it.
     pub(crate) fn why_lost(&self) -> Option<&'static str> {
         match self.tun.namespace() {
-            _ if self.tun.is_gone() => Some(GONE),
+            _ if self.tun.is_gone() => Some(DEVICE_DELETED),
             Ok(namespace) if is_same_open_file(&namespace, &self.namespace) => None,
             Ok(_) => Some("its device was moved to another namespace"),
-            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Some(GONE),
+            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Some(DEVICE_DELETED),
             // Linux before 5.1 cannot say.
             Err(_) => None,
         }
@@ -96,7 +96,7 @@ impl Host {
         // The next namespace has a table of connections of its own (Linux 6.1). The machine's has a
         // bucket for each of a million, and asking for a host's connections looks into every one:
         // milliseconds in which no packet is carried.
-        if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTIONS.to_string()).is_ok() {
+        if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTION_BUCKETS.to_string()).is_ok() {
             leave()?;
         }
         let namespace =

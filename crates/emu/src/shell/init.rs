@@ -34,7 +34,7 @@ pub(crate) struct InitConfig {
     pub(crate) hosts: String,
     /// Text of `/etc/resolv.conf`.
     pub(crate) resolv: String,
-    /// Bytes are orders ([`GO`], [`END`]); its end is the driver's.
+    /// Bytes are orders ([`ORDER_START`], [`ORDER_END`]); its end is the driver's.
     pub(crate) orders: RawFd,
     /// A line `PLACE STATUS` for each command that has ended.
     pub(crate) reports: RawFd,
@@ -54,13 +54,13 @@ pub(crate) struct Program {
 }
 
 /// The order to start the programs.
-pub(crate) const GO: u8 = b'G';
+pub(crate) const ORDER_START: u8 = b'G';
 /// The order to end all programs.
-pub(crate) const END: u8 = b'E';
+pub(crate) const ORDER_END: u8 = b'E';
 /// Longest line of a program that is kept together.
-const LINE: usize = 8192;
+const MAX_LINE_BYTES: usize = 8192;
 /// The most that a pipe holds, unless somebody has made it larger.
-const PIPE: usize = 64 * 1024;
+const PIPE_BYTES: usize = 64 * 1024;
 
 /// Runs as init until the driver ends.
 pub(crate) fn run(config: RawFd) -> ExitCode {
@@ -114,7 +114,7 @@ fn start(config: RawFd) -> Result<Init, String> {
     // one.
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("a network namespace: {}", error.desc()))?;
     let mut order = [0];
-    if nix::unistd::read(&orders, &mut order) != Ok(1) || order[0] != GO {
+    if nix::unistd::read(&orders, &mut order) != Ok(1) || order[0] != ORDER_START {
         // Nobody is left to start them for; whoever ended has said why.
         return Err(String::new());
     }
@@ -217,7 +217,7 @@ impl Init {
             let mut place = 0;
             self.outputs.retain_mut(|output| {
                 place += 1;
-                !ready[place + 1] || output.copy() != Copied::Last
+                !ready[place + 1] || output.copy() != CopyResult::Last
             });
             if ready[0] {
                 while let Ok(Some(_)) = self.signals.read_signal() {}
@@ -226,7 +226,7 @@ impl Init {
             if ready[1] {
                 let mut order = [0];
                 match nix::unistd::read(&self.orders, &mut order) {
-                    Ok(1) if order[0] == END => end_all(),
+                    Ok(1) if order[0] == ORDER_END => end_all(),
                     Ok(1) | Err(Errno::EINTR) => {}
                     _ => return,
                 }
@@ -266,7 +266,7 @@ fn end_all() {
 
 /// Result of a look into a program's pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Copied {
+enum CopyResult {
     Some,
     /// It is empty now.
     Nothing,
@@ -278,11 +278,11 @@ impl Output {
     /// Copies what the program has left in its pipe; false: nothing will come any more.
     fn copy_the_rest(&mut self) -> bool {
         // Children of the program may go on writing: no more is read than a pipe can hold.
-        for _ in 0..PIPE / LINE {
+        for _ in 0..PIPE_BYTES / MAX_LINE_BYTES {
             match self.copy() {
-                Copied::Some => {}
-                Copied::Nothing => break,
-                Copied::Last => return false,
+                CopyResult::Some => {}
+                CopyResult::Nothing => break,
+                CopyResult::Last => return false,
             }
         }
         if !self.line.is_empty() {
@@ -292,29 +292,29 @@ impl Output {
     }
 
     /// Copies a part of what is there to standard output.
-    fn copy(&mut self) -> Copied {
-        let mut bytes = [0; LINE];
+    fn copy(&mut self) -> CopyResult {
+        let mut bytes = [0; MAX_LINE_BYTES];
         let read = match self.from.read(&mut bytes) {
             Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Copied::Some,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Copied::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return CopyResult::Some,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return CopyResult::Nothing,
             Err(_) => 0,
         };
         if read == 0 {
             if !self.line.is_empty() {
                 self.put();
             }
-            return Copied::Last;
+            return CopyResult::Last;
         }
         for &byte in bytes.get(..read).unwrap_or(&[]) {
             if byte != b'\n' {
                 self.line.push(byte);
             }
-            if byte == b'\n' || self.line.len() >= LINE {
+            if byte == b'\n' || self.line.len() >= MAX_LINE_BYTES {
                 self.put();
             }
         }
-        Copied::Some
+        CopyResult::Some
     }
 
     fn put(&mut self) {

@@ -22,10 +22,10 @@ const ADDRESS: &str = "192.168.254.2";
 /// within another network of ours has none.
 const ETHERNET: &str = "02:00:00:00:00:01";
 /// Where hosts ask for names: pasta asks this machine's name server.
-pub(crate) const NAMES: &str = "192.168.254.3";
+pub(crate) const NAME_SERVER: &str = "192.168.254.3";
 
 /// A command in a host's namespace, which ends with this process.
-fn inside(program: &str, namespace: RawFd) -> Command {
+fn command_in(program: &str, namespace: RawFd) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     let dies_with = Some(signed32(std::process::id()));
@@ -41,7 +41,7 @@ pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
     let rules = format!(
         "table ip airtcp {{ chain out {{ type nat hook postrouting priority srcnat; oifname \"{DEVICE}\" masquerade; }}; }}"
     );
-    let nft = inside("nft", host.namespace()).arg(rules).stderr(Stdio::null()).status();
+    let nft = command_in("nft", host.namespace()).arg(rules).stderr(Stdio::null()).status();
     if !nft.is_ok_and(|status| status.success()) {
         to_stderr(format_args!(
             "note: no address translation here (nft): only one host at a time can use the internet"
@@ -73,7 +73,7 @@ pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
         "--mac-addr",
         ETHERNET,
         "--dns-forward",
-        NAMES,
+        NAME_SERVER,
         "--mtu",
         "1500",
     ]);
@@ -97,7 +97,7 @@ pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
         if matches!(pasta.try_wait(), Ok(Some(_))) {
             return Err(Stop::failure("pasta could not make the way to the machine's network: see above"));
         }
-        let shown = inside("cat", host.namespace()).arg("/proc/net/dev").stderr(Stdio::null()).output();
+        let shown = command_in("cat", host.namespace()).arg("/proc/net/dev").stderr(Stdio::null()).output();
         if shown.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(DEVICE)) {
             return Ok(pasta);
         }

@@ -38,25 +38,25 @@ use crate::common::sys::ChildSetup;
 use crate::common::world::{Attached, RealHost, SimulatedNetwork, attach, environment};
 use crate::shell::driver::{Driver, Port};
 use crate::shell::host::{Host, HostConfig};
-use crate::shell::init::{END, GO, InitConfig, Program};
+use crate::shell::init::{InitConfig, ORDER_END, ORDER_START, Program};
 use crate::shell::report::{HostReport, Report, processor_time};
 use crate::shell::tun::no_tun;
 use crate::shell::watch::{Machine, Watch};
 
 /// Signals and ends of programs are looked at this often while packets leave no pause.
-const LOOK: Span = Span::from_ms(1);
-/// Interval of the periodic looks: connections, the time, the terminal's title.
-const CARE: Span = Span::from_ms(100);
-/// Where a look takes longer than so many-th of [`CARE`], the next one comes so many times later
+const CHECK_INTERVAL: Span = Span::from_ms(1);
+/// Interval of the periodic samples: connections, the time, the terminal's title.
+const SAMPLE_INTERVAL: Span = Span::from_ms(100);
+/// Where a sample takes longer than so many-th of [`SAMPLE_INTERVAL`], the next one comes so many times later
 /// than it took.
-const CARE_PART: u64 = 200;
+const SAMPLE_TIME_PART: u64 = 200;
 /// How long programs have to end once they are asked to.
-const GRACE: Span = Span::from_ms(1500);
+const END_GRACE: Span = Span::from_ms(1500);
 /// Rows go to disk this often.
-const LOT: Span = Span::from_secs(10);
+const FLUSH_INTERVAL: Span = Span::from_secs(10);
 /// The last millisecond before a deadline is slept on its own: the kernel lets a long sleep end
 /// late by a thousandth of it.
-const NEAR: Span = Span::from_ms(1);
+const SHORT_SLEEP: Span = Span::from_ms(1);
 
 /// Runs the config; the exit code is the deciding command's, or says that the run is invalid.
 pub(crate) fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
@@ -85,9 +85,9 @@ pub(crate) fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
         hosts.push(Host::make(host_config(real, config)).map_err(Stop::bad_input)?);
     }
     if !config.quiet {
-        tell_hosts(&hosts, &attached);
+        print_hosts(&hosts, &attached);
     }
-    Live::begin(config, attached, hosts, scenario.name())?.run()
+    RunningNetwork::begin(config, attached, hosts, scenario.name())?.run()
 }
 
 fn host_config(real: &RealHost, config: &RunConfig) -> HostConfig {
@@ -101,7 +101,7 @@ fn host_config(real: &RealHost, config: &RunConfig) -> HostConfig {
     }
 }
 
-fn tell_hosts(hosts: &[Host], attached: &Attached) {
+fn print_hosts(hosts: &[Host], attached: &Attached) {
     for (host, real) in hosts.iter().zip(&attached.hosts) {
         let sysctls: Vec<_> = host
             .sysctls
@@ -146,7 +146,7 @@ impl Port for Tuns {
 }
 
 /// A network under way.
-struct Live<'a> {
+struct RunningNetwork<'a> {
     config: &'a RunConfig,
     driver: Driver<SimulatedNetwork, Tuns>,
     reals: Vec<RealHost>,
@@ -163,15 +163,15 @@ struct Live<'a> {
     urgency: Urgency,
     /// Processor time that this thread had used when the network began.
     used: (f64, f64),
-    titled: Titled,
+    title: TitleState,
     /// By host: what has become of its device.
     lost: Vec<Option<&'static str>>,
-    _shown: File,
+    _published: File,
 }
 
 /// State of the network when the terminal's title was last written.
 #[derive(Default)]
-struct Titled {
+struct TitleState {
     at: Time,
     /// Bytes that hosts had received.
     received: u64,
@@ -190,15 +190,20 @@ struct Programs {
 
 /// Why the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum EndReason {
     /// The deciding command has.
     Command(i32),
     Time,
     Signal(i32),
 }
 
-impl<'a> Live<'a> {
-    fn begin(config: &'a RunConfig, attached: Attached, hosts: Vec<Host>, name: &str) -> Result<Live<'a>, Stop> {
+impl<'a> RunningNetwork<'a> {
+    fn begin(
+        config: &'a RunConfig,
+        attached: Attached,
+        hosts: Vec<Host>,
+        name: &str,
+    ) -> Result<RunningNetwork<'a>, Stop> {
         let failed = |what: &str| {
             let what = what.to_owned();
             move |error: std::io::Error| Stop::failure(format!("{what}: {error}"))
@@ -213,8 +218,8 @@ impl<'a> Live<'a> {
         let environment = environment(config, &attached);
         let (programs, init) = Programs::begin(config, &hosts, &attached, &environment)?;
         let internet = config.internet.as_ref().map(|host| internet::begin(host, &hosts)).transpose()?;
-        nix::unistd::write(&programs.orders, &[GO]).map_err(|error| Stop::failure(error.desc()))?;
-        let shown = State {
+        nix::unistd::write(&programs.orders, &[ORDER_START]).map_err(|error| Stop::failure(error.desc()))?;
+        let published = State {
             name: name.to_owned(),
             init,
             guests: None,
@@ -224,7 +229,7 @@ impl<'a> Live<'a> {
                 .map(|(host, env)| StateHost { name: host.name.clone(), namespace: host.namespace(), env: env.clone() })
                 .collect(),
         };
-        let shown = shown.publish().map_err(failed("showing the network to `airtcp exec`"))?;
+        let published = published.publish().map_err(failed("showing the network to `airtcp exec`"))?;
         // Not before: children would have the same urgency.
         let urgency = Urgency::ask();
         let watch = Watch::new(hosts.len());
@@ -233,7 +238,7 @@ impl<'a> Live<'a> {
         let mut driver = Driver::new(network, Tuns(hosts));
         let gated = (0..reals.len()).filter(|&place| config.gates.contains(&reals[place].name));
         gated.for_each(|place| driver.gate(place));
-        Ok(Live {
+        Ok(RunningNetwork {
             config,
             driver,
             reals,
@@ -249,19 +254,19 @@ impl<'a> Live<'a> {
             signals,
             urgency,
             used: processor_time(),
-            titled: Titled::default(),
+            title: TitleState::default(),
             lost,
-            _shown: shown,
+            _published: published,
         })
     }
 
     fn run(mut self) -> Result<ExitCode, Stop> {
-        let end = self.go(Time::NEVER, &mut |live| live.is_over());
+        let end = self.carry(Time::NEVER, &mut |network| network.is_over());
         let ended = self.clock.now();
         // The network goes on while programs say goodbye.
-        let _ = nix::unistd::write(&self.programs.orders, &[END]);
-        self.go(ended + GRACE, &mut |live| {
-            (live.programs.all_ended() || live.programs.has_no_init()).then_some(End::Time)
+        let _ = nix::unistd::write(&self.programs.orders, &[ORDER_END]);
+        self.carry(ended + END_GRACE, &mut |network| {
+            (network.programs.all_ended() || network.programs.init_has_ended()).then_some(EndReason::Time)
         });
         if let Some(internet) = &mut self.internet {
             let _ = internet.kill();
@@ -273,57 +278,58 @@ impl<'a> Live<'a> {
     }
 
     /// The command whose end is the network's: the one in front, or without a time the last.
-    fn decider(&self) -> Option<usize> {
+    fn deciding_command(&self) -> Option<usize> {
         let in_front = self.config.commands.iter().position(|command| command.in_front);
         in_front.or_else(|| if self.config.for_s.is_none() { self.config.commands.len().checked_sub(1) } else { None })
     }
 
-    fn is_over(&mut self) -> Option<End> {
+    fn is_over(&mut self) -> Option<EndReason> {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let number = signed32(signal.ssi_signo);
             if number != Signal::SIGCHLD as i32 {
-                return Some(End::Signal(number));
+                return Some(EndReason::Signal(number));
             }
         }
-        self.programs.hear();
-        if let Some(Some(status)) = self.decider().and_then(|place| self.programs.status.get(place)) {
-            return Some(End::Command(*status));
+        self.programs.read_reports();
+        if let Some(Some(status)) = self.deciding_command().and_then(|place| self.programs.status.get(place)) {
+            return Some(EndReason::Command(*status));
         }
-        if self.programs.has_no_init() {
-            return Some(End::Command(1));
+        if self.programs.init_has_ended() {
+            return Some(EndReason::Command(1));
         }
         if self.config.for_s.is_some() && !self.config.commands.is_empty() && self.programs.all_ended() {
-            return Some(End::Command(self.programs.status.last().copied().flatten().unwrap_or(0)));
+            return Some(EndReason::Command(self.programs.status.last().copied().flatten().unwrap_or(0)));
         }
-        self.config.for_s.filter(|&s| self.clock.now() >= Time::ZERO + Span::from_secs_f64(s)).map(|_| End::Time)
+        self.config.for_s.filter(|&s| self.clock.now() >= Time::ZERO + Span::from_secs_f64(s)).map(|_| EndReason::Time)
     }
 
     /// Carries packets until `limit`, or until `is_over` says why to stop.
-    fn go(&mut self, limit: Time, is_over: &mut dyn FnMut(&mut Self) -> Option<End>) -> End {
-        let (mut look, mut care, mut lot) = (Time::ZERO, Time::ZERO, self.clock.now() + LOT);
+    fn carry(&mut self, limit: Time, is_over: &mut dyn FnMut(&mut Self) -> Option<EndReason>) -> EndReason {
+        let (mut next_check, mut next_sample, mut next_flush) =
+            (Time::ZERO, Time::ZERO, self.clock.now() + FLUSH_INTERVAL);
         loop {
             let wake = self.driver.turn(&self.clock, &mut self.watch, &mut self.recorder);
             let now = self.clock.now();
-            if now >= look || wake > now {
+            if now >= next_check || wake > now {
                 if let Some(end) = is_over(self) {
                     return end;
                 }
-                look = now + LOOK;
+                next_check = now + CHECK_INTERVAL;
             }
             if now >= limit {
-                return End::Time;
+                return EndReason::Time;
             }
-            if now >= care {
-                self.care(now);
+            if now >= next_sample {
+                self.sample(now);
                 // Where the kernel takes long to tell of connections, it is asked less often.
                 let took = self.clock.now().since(now);
-                care = now + CARE.max(took.saturating_mul(CARE_PART));
+                next_sample = now + SAMPLE_INTERVAL.max(took.saturating_mul(SAMPLE_TIME_PART));
             }
-            if now >= lot {
+            if now >= next_flush {
                 self.keep_rows();
-                lot = now + LOT;
+                next_flush = now + FLUSH_INTERVAL;
             }
-            self.wait(wake.min(care).min(limit));
+            self.wait(wake.min(next_sample).min(limit));
         }
     }
 
@@ -334,9 +340,10 @@ impl<'a> Live<'a> {
         if left.is_zero() {
             return;
         }
-        let sleep = if left > NEAR + NEAR { left.saturating_sub(NEAR) } else { left.saturating_sub(SPIN) };
+        let sleep =
+            if left > SHORT_SLEEP + SHORT_SLEEP { left.saturating_sub(SHORT_SLEEP) } else { left.saturating_sub(SPIN) };
         let timeout = TimeSpec::nanoseconds(i64::try_from(sleep.as_ns()).unwrap_or(i64::MAX));
-        let Live { driver, signals, programs, .. } = self;
+        let RunningNetwork { driver, signals, programs, .. } = self;
         // A device that is gone has an error to tell, always.
         let there = |place: &usize| !driver.ports.0[*place].tun.is_gone();
         let places: Vec<usize> = (0..driver.ports.count()).filter(there).collect();
@@ -349,7 +356,7 @@ impl<'a> Live<'a> {
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
             drop(fds);
             places.iter().zip(ready).filter(|(_, ready)| *ready).for_each(|(&host, _)| driver.wake(host));
-        } else if left <= NEAR + NEAR {
+        } else if left <= SHORT_SLEEP + SHORT_SLEEP {
             while self.clock.now() < until {
                 std::hint::spin_loop();
             }
@@ -357,7 +364,7 @@ impl<'a> Live<'a> {
     }
 
     /// Says of a host that its device is gone, once.
-    fn tell_lost(&mut self) {
+    fn report_lost_devices(&mut self) {
         for (host, lost) in self.driver.ports.0.iter().zip(&mut self.lost) {
             if lost.is_none() {
                 *lost = host.why_lost();
@@ -368,8 +375,8 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn care(&mut self, now: Time) {
-        self.tell_lost();
+    fn sample(&mut self, now: Time) {
+        self.report_lost_devices();
         let keep = self.store.is_some();
         let is_shown = !self.config.quiet && nix::unistd::isatty(std::io::stderr()).unwrap_or(false);
         if keep || is_shown {
@@ -384,7 +391,7 @@ impl<'a> Live<'a> {
                 }
             }
         }
-        if is_shown && now.since(self.titled.at) >= Span::from_secs(1) {
+        if is_shown && now.since(self.title.at) >= Span::from_secs(1) {
             self.write_title(now);
         }
     }
@@ -392,9 +399,9 @@ impl<'a> Live<'a> {
     /// The state of the network as the terminal's title: a line of text would mix with what
     /// programs write.
     fn write_title(&mut self, now: Time) {
-        let passed_s = now.since(self.titled.at).as_secs_f64().max(1e-9);
+        let passed_s = now.since(self.title.at).as_secs_f64().max(1e-9);
         let received: u64 = self.watch.hosts().iter().map(|host| host.received_bytes).sum();
-        let rate = (received - self.titled.received) as f64 * 8e-6 / passed_s;
+        let rate = (received - self.title.received) as f64 * 8e-6 / passed_s;
         let rtt = self.connections.take_rtt_ms().map_or(String::new(), |ms| format!(", RTT {ms:.1} ms"));
         let late = self.watch.lateness().p99_us;
         let load = self.driver.network.load();
@@ -403,10 +410,10 @@ impl<'a> Live<'a> {
             None => format!("{} packets inside", self.driver.network.inside()),
         };
         let used = load.map_or_else(Vec::new, |load| load.used);
-        let before = self.titled.used.iter().copied().chain(std::iter::repeat(Span::ZERO));
+        let before = self.title.used.iter().copied().chain(std::iter::repeat(Span::ZERO));
         let busiest = used.iter().zip(before).map(|(&now, before)| now.saturating_sub(before)).max();
         let air = busiest.map_or(String::new(), |used| format!(", air {:.0} %", 100.0 * used.as_secs_f64() / passed_s));
-        self.titled = Titled { at: now, received, used };
+        self.title = TitleState { at: now, received, used };
         set_title(&format!("airtcp: {rate:.1} Mbit/s{rtt}, {queue}{air}, 99 % within {late:.0} us"));
     }
 
@@ -420,7 +427,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn finish(mut self, end: End) -> Result<ExitCode, Stop> {
+    fn finish(mut self, end: EndReason) -> Result<ExitCode, Stop> {
         let wall_s = self.clock.now().as_secs_f64();
         let (busy, waited) = processor_time();
         let machine = Machine {
@@ -429,7 +436,7 @@ impl<'a> Live<'a> {
             wall_s,
             processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         };
-        self.care(self.clock.now());
+        self.sample(self.clock.now());
         let mut hosts: Vec<HostReport> = self
             .driver
             .ports
@@ -490,10 +497,10 @@ impl<'a> Live<'a> {
             return Err(Stop::failure(error));
         }
         let code = match end {
-            End::Signal(number) => 128 + number,
-            End::Command(status) if status != 0 => status,
-            End::Command(_) | End::Time if report.verdict.validity == Validity::Invalid => INVALID,
-            End::Command(_) | End::Time => 0,
+            EndReason::Signal(number) => 128 + number,
+            EndReason::Command(status) if status != 0 => status,
+            EndReason::Command(_) | EndReason::Time if report.verdict.validity == Validity::Invalid => INVALID,
+            EndReason::Command(_) | EndReason::Time => 0,
         };
         Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
     }
@@ -548,7 +555,7 @@ impl Programs {
             hosts: hosts_file(attached.network.all_hosts(), attached.has_v6()),
             resolv: match config.internet {
                 None => "# This network has no name server.\n".to_owned(),
-                Some(_) => format!("nameserver {}\n", internet::NAMES),
+                Some(_) => format!("nameserver {}\n", internet::NAME_SERVER),
             },
             orders: orders.as_raw_fd(),
             reports: report.as_raw_fd(),
@@ -573,7 +580,7 @@ impl Programs {
     }
 
     /// Reads which commands have ended.
-    fn hear(&mut self) {
+    fn read_reports(&mut self) {
         let mut bytes = [0; 256];
         while let Ok(read @ 1..) = nix::unistd::read(&self.reports, &mut bytes) {
             for &byte in &bytes[..read] {
@@ -592,12 +599,12 @@ impl Programs {
     }
 
     /// It has ended, and all programs with it.
-    fn has_no_init(&mut self) -> bool {
+    fn init_has_ended(&mut self) -> bool {
         matches!(self.init.try_wait(), Ok(Some(_)))
     }
 
     fn all_ended(&mut self) -> bool {
-        self.hear();
+        self.read_reports();
         self.status.iter().all(Option::is_some)
     }
 }

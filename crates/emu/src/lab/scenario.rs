@@ -18,13 +18,14 @@ use airtcp_sim::spec::{NodeId, RunSpec, TcpApp, Traffic};
 use crate::common::medium::{medium, only_channel};
 
 /// Most radios: each takes a kernel.
-const MOST: usize = 33;
+const MAX_RADIOS: usize = 33;
 /// Congestion controls of the kernels that `tools/uml/build.py` makes.
-const CONTROLS: [&str; 10] = ["reno", "cubic", "bic", "westwood", "htcp", "vegas", "veno", "illinois", "dctcp", "bbr"];
+const CONGESTION_CONTROLS: [&str; 10] =
+    ["reno", "cubic", "bic", "westwood", "htcp", "vegas", "veno", "illinois", "dctcp", "bbr"];
 
 /// A scenario that the laboratory can run.
 #[derive(Debug)]
-pub(crate) struct Cell {
+pub(crate) struct LabScenario {
     pub(crate) medium: ChannelConfig,
     /// By radio.
     pub(crate) radios: Vec<Radio>,
@@ -38,7 +39,7 @@ pub(crate) struct Cell {
     pub(crate) seed: u64,
 }
 
-impl Cell {
+impl LabScenario {
     /// True if the radio at this place is an access point.
     pub(crate) fn is_ap(&self, place: usize) -> bool {
         self.radios[place].ap == place
@@ -128,12 +129,12 @@ pub(crate) struct Flow {
     pub(crate) to: Host,
     pub(crate) start: Time,
     pub(crate) stop: Time,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FlowKind,
 }
 
 /// Traffic of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FlowKind {
     /// As much as TCP lets it.
     Tcp { cc: String },
     /// A datagram now and then, which comes back.
@@ -142,25 +143,25 @@ pub(crate) enum Kind {
     Cbr { interval: Span, payload: u16 },
 }
 
-impl Kind {
+impl FlowKind {
     /// As the tables call it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Kind::Tcp { .. } => "unlimited",
-            Kind::Ping { .. } => "ping",
-            Kind::Cbr { .. } => "cbr",
+            FlowKind::Tcp { .. } => "unlimited",
+            FlowKind::Ping { .. } => "ping",
+            FlowKind::Cbr { .. } => "cbr",
         }
     }
 }
 
-/// Headers of IPv4 and UDP.
-const UDP: u16 = 28;
+/// Headers of IPv4 and IP_UDP_BYTES.
+const IP_UDP_BYTES: u16 = 28;
 
 /// Reads the scenario.
 ///
 /// # Errors
 /// A sentence about what the laboratory cannot do.
-pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
+pub(crate) fn lab_scenario(spec: &RunSpec) -> Result<LabScenario, String> {
     let channel = only_channel(spec, "airtcp lab")?;
     if let Some(link) = spec.links.iter().find(|link| link.rate_trace.is_some()) {
         return Err(format!("line {:?} has a `rate_trace`: airtcp lab runs lines of one rate", link.name));
@@ -174,8 +175,8 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         }
         ap_of[ap] = Some(ap);
     }
-    if channel.radios.len() > MOST {
-        return Err(format!("{} radios: airtcp lab runs {MOST} at most", channel.radios.len()));
+    if channel.radios.len() > MAX_RADIOS {
+        return Err(format!("{} radios: airtcp lab runs {MAX_RADIOS} at most", channel.radios.len()));
     }
     let tcp_of = |node: NodeId| {
         spec.flows.iter().find_map(|flow| match &flow.traffic {
@@ -189,12 +190,12 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
     for (place, radio) in channel.radios.iter().enumerate() {
         let name = name(radio.node);
         let ap = ap_of[place].ok_or_else(|| format!("the radio of {name:?} has no access point"))?;
-        let read = radio_of(&radio.config, place == ap).map_err(|why| format!("the radio of {name:?}: {why}"))?;
+        let read = radio_settings(&radio.config, place == ap).map_err(|why| format!("the radio of {name:?}: {why}"))?;
         let (mcs, short_gi, retry_out) = read;
         let streams = radio.config.phy.streams;
         radios.push(Radio { name, ap, streams, mcs, short_gi, tcp: tcp_of(radio.node), retry_out });
     }
-    let bands: Vec<Band> = channel.radios.iter().map(|radio| band_of(&radio.config)).collect();
+    let bands: Vec<Band> = channel.radios.iter().map(|radio| band(&radio.config)).collect();
     let band = *bands.first().ok_or("the WLAN has no radios")?;
     if bands.iter().any(|other| *other != band) {
         return Err(format!("WLAN {:?}: airtcp lab runs radios of one standard and width", channel.name));
@@ -208,7 +209,7 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         }
         let line = |from, to| {
             let link = spec.links.iter().find(|link| link.from == from && link.to == to && link.air.is_none())?;
-            Some(line_of(link.rate, link.delay, &link.queue))
+            Some(line(link.rate, link.delay, &link.queue))
         };
         let to_ap = |ap: usize| {
             let ap_node = channel.radios[ap].node;
@@ -237,7 +238,7 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         let host = |node: NodeId| {
             nodes[node.index()].ok_or_else(|| format!("flow {:?}: no program runs on an access point", flow.name))
         };
-        let kind = kind_of(&flow.traffic).map_err(|why| format!("flow {:?}: {why}", flow.name))?;
+        let kind = flow_kind(&flow.traffic).map_err(|why| format!("flow {:?}: {why}", flow.name))?;
         let (from, to) = (host(flow.from)?, host(flow.to)?);
         let ap_of_host = |host| match host {
             Host::Station(place) => ap_of[place],
@@ -254,11 +255,11 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
     }
     let medium = medium(spec, channel);
     let (warmup, duration, interval) = (spec.warmup, spec.duration, spec.record.interval);
-    Ok(Cell { medium, radios, band, wired, flows, warmup, duration, interval, seed: spec.seed })
+    Ok(LabScenario { medium, radios, band, wired, flows, warmup, duration, interval, seed: spec.seed })
 }
 
 /// MCS, short guard interval, and the remedy's table.
-fn radio_of(config: &RadioConfig, is_ap: bool) -> Result<(Option<u8>, bool, Option<String>), String> {
+fn radio_settings(config: &RadioConfig, is_ap: bool) -> Result<(Option<u8>, bool, Option<String>), String> {
     let phy = &config.phy;
     let is_known =
         matches!(phy.standard, Standard::N | Standard::Ac) && matches!(phy.width(), Width::Mhz20 | Width::Mhz40);
@@ -292,11 +293,11 @@ fn radio_of(config: &RadioConfig, is_ap: bool) -> Result<(Option<u8>, bool, Opti
     Ok((mcs, short_gi, retry_out))
 }
 
-fn band_of(config: &RadioConfig) -> Band {
+fn band(config: &RadioConfig) -> Band {
     Band { vht: config.phy.standard == Standard::Ac, wide: config.phy.width() == Width::Mhz40 }
 }
 
-fn line_of(rate: DataRate, delay: Span, queue: &QueueConfig) -> Line {
+fn line(rate: DataRate, delay: Span, queue: &QueueConfig) -> Line {
     let waiting = match queue {
         QueueConfig::Fifo(fifo) => fifo.limit_packets.map_or(100_000, u64::from),
         _ => 1000,
@@ -306,19 +307,21 @@ fn line_of(rate: DataRate, delay: Span, queue: &QueueConfig) -> Line {
     Line { rate, delay, limit: waiting + on_line }
 }
 
-fn kind_of(traffic: &Traffic) -> Result<Kind, String> {
+fn flow_kind(traffic: &Traffic) -> Result<FlowKind, String> {
     match traffic {
         Traffic::Tcp { sender, app: TcpApp::Unlimited(_), read_rate: None, .. } => {
             let cc = sender.cc.name().to_owned();
-            if !CONTROLS.contains(&cc.as_str()) {
-                return Err(format!("tcp.cc: kernels have {}, not {cc:?}", CONTROLS.join(", ")));
+            if !CONGESTION_CONTROLS.contains(&cc.as_str()) {
+                return Err(format!("tcp.cc: kernels have {}, not {cc:?}", CONGESTION_CONTROLS.join(", ")));
             }
-            Ok(Kind::Tcp { cc })
+            Ok(FlowKind::Tcp { cc })
         }
-        Traffic::Ping(ping) => Ok(Kind::Ping { interval: ping.interval, payload: ping.packet_bytes - UDP }),
+        Traffic::Ping(ping) => {
+            Ok(FlowKind::Ping { interval: ping.interval, payload: ping.packet_bytes - IP_UDP_BYTES })
+        }
         Traffic::Cbr(cbr) => {
             let interval = cbr.rate.time_for(u64::from(cbr.packet_bytes));
-            Ok(Kind::Cbr { interval, payload: cbr.packet_bytes - UDP })
+            Ok(FlowKind::Cbr { interval, payload: cbr.packet_bytes - IP_UDP_BYTES })
         }
         _ => Err("traffic: airtcp lab runs \"unlimited\" without a read rate, \"ping\" and \"cbr\"".to_owned()),
     }

@@ -50,7 +50,7 @@ const LONGEST: usize = 64 << 10;
 
 /// Facts that the kernel tells of the module and its radios.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct ModuleState {
     pub(super) module: Module,
     /// Radios of this network namespace: their addresses as the module numbers them, and their
     /// names.
@@ -96,7 +96,7 @@ pub(crate) fn new_radio(rules: u32) -> io::Result<()> {
 }
 
 /// Asks the kernel.
-pub(super) fn known() -> Result<Known, String> {
+pub(super) fn module_state() -> Result<ModuleState, String> {
     let failed = |error: io::Error| format!("generic netlink: {error}");
     let netlink = Netlink::open(SockProtocol::NetlinkGeneric).map_err(failed)?;
     let Some((family, group)) = family(&netlink).map_err(failed)? else {
@@ -132,7 +132,7 @@ pub(super) fn known() -> Result<Known, String> {
         radios.extend(number.map(|number| (numbered(number), name)));
     });
     dumped.map_err(failed)?;
-    Ok(Known { module: Module { family, has_patches }, radios, group })
+    Ok(ModuleState { module: Module { family, has_patches }, radios, group })
 }
 
 /// The number of the group "config" among a family's groups.
@@ -156,7 +156,7 @@ fn policy_of(body: &[u8]) -> Vec<(u16, u32)> {
 }
 
 /// Why the kernel does not let this process be the medium.
-pub(super) fn refused(code: i32) -> String {
+pub(super) fn registration_error(code: i32) -> String {
     match code {
         libc::EPERM => {
             "registering with mac80211_hwsim needs root (CAP_NET_ADMIN) in the network namespace in which its \
@@ -175,23 +175,23 @@ pub(super) fn refused(code: i32) -> String {
 
 /// The socket.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct KernelSocket {
     fd: OwnedFd,
     buffer: Vec<u8>,
 }
 
 /// Result of one read of the socket.
-pub(super) enum Came<'a> {
+pub(super) enum Received<'a> {
     Datagram(&'a [u8]),
     /// Some did not fit.
     Overrun,
     /// One that another process has sent, and not the kernel.
-    Stranger,
-    Nothing,
+    FromProcess,
+    Empty,
 }
 
-impl Link {
-    pub(super) fn open(known: &Known) -> io::Result<Link> {
+impl KernelSocket {
+    pub(super) fn open(known: &ModuleState) -> io::Result<KernelSocket> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric)?;
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
@@ -203,30 +203,30 @@ impl Link {
         if let Some(group) = known.group {
             let _ = join_group(&fd, group);
         }
-        Ok(Link::of(fd))
+        Ok(KernelSocket::of(fd))
     }
 
     /// Any socket of datagrams that does not wait.
-    pub(super) fn of(fd: OwnedFd) -> Link {
-        Link { fd, buffer: vec![0; LONGEST] }
+    pub(super) fn of(fd: OwnedFd) -> KernelSocket {
+        KernelSocket { fd, buffer: vec![0; LONGEST] }
     }
 
     pub(super) fn send(&self, bytes: &[u8]) -> io::Result<()> {
         Ok(send(self.fd.as_raw_fd(), bytes, MsgFlags::empty()).map(|_| ())?)
     }
 
-    pub(super) fn read(&mut self) -> Came<'_> {
+    pub(super) fn read(&mut self) -> Received<'_> {
         match recvfrom::<NetlinkAddr>(self.fd.as_raw_fd(), &mut self.buffer) {
-            Ok((0, _)) => Came::Nothing,
-            Ok((_, Some(from))) if from.pid() != 0 => Came::Stranger,
-            Ok((len, _)) => Came::Datagram(self.buffer.get(..len).unwrap_or(&[])),
-            Err(Errno::ENOBUFS) => Came::Overrun,
-            Err(_) => Came::Nothing,
+            Ok((0, _)) => Received::Empty,
+            Ok((_, Some(from))) if from.pid() != 0 => Received::FromProcess,
+            Ok((len, _)) => Received::Datagram(self.buffer.get(..len).unwrap_or(&[])),
+            Err(Errno::ENOBUFS) => Received::Overrun,
+            Err(_) => Received::Empty,
         }
     }
 }
 
-impl AsFd for Link {
+impl AsFd for KernelSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -262,7 +262,7 @@ mod tests {
         // Without rights nobody can.
         if sent != Err(Errno::EPERM) {
             assert_eq!(sent, Ok(40));
-            assert!(matches!(Link::of(own).read(), Came::Stranger));
+            assert!(matches!(KernelSocket::of(own).read(), Received::FromProcess));
         }
     }
 
@@ -287,10 +287,10 @@ mod tests {
 
     #[test]
     fn refusals_say_what_to_do() {
-        assert!(refused(libc::EPERM).contains("needs root"));
-        assert!(refused(libc::EBUSY).contains("end wmediumd"));
-        assert!(refused(libc::EOPNOTSUPP).contains("without `channels`"));
-        assert!(refused(libc::EINVAL).contains("Invalid argument"));
+        assert!(registration_error(libc::EPERM).contains("needs root"));
+        assert!(registration_error(libc::EBUSY).contains("end wmediumd"));
+        assert!(registration_error(libc::EOPNOTSUPP).contains("without `channels`"));
+        assert!(registration_error(libc::EINVAL).contains("Invalid argument"));
     }
 
     proptest! {
