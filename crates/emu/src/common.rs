@@ -1,5 +1,5 @@
-//! What networks of all kinds share: orders, clocks, processes, netlink, captures, tables and the
-//! simulated network behind real hosts. It imports none of them.
+//! Parts that networks of all kinds share: orders, clocks, processes, netlink, captures, tables and
+//! the simulated network behind real hosts. They import none of those kinds.
 
 pub mod clock;
 pub mod lateness;

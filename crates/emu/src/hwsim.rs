@@ -1,8 +1,8 @@
 //! A medium for the simulated radios of this kernel, in real time: a process that registers with
 //! the module `mac80211_hwsim`.
 //!
-//! [`kernel_socket`] is the socket and what is asked of the kernel, [`airtcp_hwsim::Conversation`] what is
-//! said on it. Here are the clock and the loop between the two.
+//! [`kernel_socket`] is the socket and what is asked of the kernel, [`airtcp_hwsim::Conversation`]
+//! what is said on it. Here are the clock and the loop between the two.
 
 mod kernel_socket;
 #[cfg(test)]
@@ -45,7 +45,7 @@ const SEND_BATCH_BYTES: usize = 16 << 10;
 /// Later than this is worth a word.
 const LATE_BOUND: Span = Span::from_ms(1);
 
-/// A medium as the config describes it.
+/// A medium as the configuration describes it.
 struct MediumSetup {
     air: Air,
     /// By place.

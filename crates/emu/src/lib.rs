@@ -59,7 +59,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     })
 }
 
-/// Runs a network of the kind that the config asks for.
+/// Runs a network of the kind that the configuration asks for.
 fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
     match &config.guests {
         Some(guests) if config.lab.is_some() => lab::run(config, guests),

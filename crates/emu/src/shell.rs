@@ -1,4 +1,4 @@
-//! RealHost programs in real time: a host of a scenario becomes a network namespace with a TUN device,
+//! Real programs in real time: a host of a scenario becomes a network namespace with a TUN device,
 //! and a simulated network carries its packets.
 //!
 //! [`driver`] is the loop, without I/O; [`watch`] says how late it is. [`host`], [`tun`] and

@@ -4,8 +4,8 @@
 //! [`controller`] decides who runs; [`message`], [`vhost`] and [`ring`] are the two protocols, and
 //! [`patience`] waits. They know no kernel: tests have clients of their own. [`boot`] starts
 //! kernels in a [`sandbox`], [`guest_init`] is their first process, [`console`] is what it reads,
-//! [`work`] the folder between with its [`files`], and [`run`] is a network from beginning to end.
-//! [`request`] is a command from a second terminal.
+//! [`shared_folder`] the folder between with its [`files`], and [`run`] is a network from beginning
+//! to end. [`request`] is a command from a second terminal.
 
 pub mod controller;
 pub mod guest;
@@ -22,5 +22,5 @@ pub(crate) mod guest_init;
 pub(crate) mod request;
 pub(crate) mod run;
 mod sandbox;
-mod shared_folder;
-pub(crate) mod work;
+pub(crate) mod shared_folder;
+mod untrusted_folder;

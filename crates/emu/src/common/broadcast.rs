@@ -13,7 +13,7 @@ use airtcp_sim::spec::{NodeId, RunSpec};
 /// The real stations of each cell, and the broadcasts on their way.
 #[derive(Debug, Default)]
 pub(crate) struct BroadcastCells {
-    /// By place of a real host: the others of its broadcast, the one behind it in the scenario first.
+    /// By place of a real host: the others of its cells, the one behind it in the scenario first.
     others: Vec<Vec<usize>>,
     /// By place: which of the others is sent to next, so that no station's signal decides alone.
     next: Vec<usize>,
@@ -34,7 +34,7 @@ fn index(id: PacketId) -> usize {
 }
 
 impl BroadcastCells {
-    /// BroadcastCells of the real hosts at `nodes`. A station that roams is in the broadcast of all its access
+    /// Cells of the real hosts at `nodes`. A station that roams is in the cells of all its access
     /// points.
     pub(crate) fn new(spec: &RunSpec, nodes: &[NodeId]) -> BroadcastCells {
         let access_points: Vec<Vec<NodeId>> = nodes.iter().map(|&host| access_points_of(spec, host)).collect();

@@ -144,8 +144,8 @@ impl Capture {
 pub(crate) struct Recorder(pub(crate) Option<Capture>);
 
 impl Recorder {
-    /// Begins the config's capture. Its thread begins here: none can once programs have a namespace.
-    /// `waits`: see [`Capture::begin`].
+    /// Begins the configured capture. Its thread begins here: none can once programs have a
+    /// namespace. `waits`: see [`Capture::begin`].
     pub(crate) fn begin<'h>(
         config: &RunConfig,
         hosts: impl Iterator<Item = &'h str>,

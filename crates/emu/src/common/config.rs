@@ -19,7 +19,7 @@ pub(crate) struct RunConfig {
     pub(crate) scenario: String,
     /// Its name in messages.
     pub(crate) file: String,
-    /// RealHost hosts that run no command of this list.
+    /// Real hosts that run no command of this list.
     pub(crate) hosts: Vec<String>,
     /// Commands and their hosts. At most one is in front.
     pub(crate) commands: Vec<CommandConfig>,
@@ -150,6 +150,6 @@ impl HwsimConfig {
 fn read<T: DeserializeOwned>(fd: RawFd) -> Result<T, String> {
     let mut json = String::new();
     let read = inherited(fd).and_then(|fd| File::from(fd).read_to_string(&mut json));
-    read.map_err(|error| format!("the config: {error}"))?;
-    serde_json::from_str(&json).map_err(|error| format!("the config: {error}"))
+    read.map_err(|error| format!("the configuration: {error}"))?;
+    serde_json::from_str(&json).map_err(|error| format!("the configuration: {error}"))
 }

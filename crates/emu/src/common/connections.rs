@@ -18,7 +18,7 @@ table! {
         host: Str(Cow<'static, str>) = "the real host whose end this is",
         connection: Str(Cow<'static, str>) = "own address and port, then those of the other end",
         cc: Str(Cow<'static, str>) = "congestion control of the socket",
-        first_seen_s: F64(f64) = "s, when it was log first, to within the interval of the table connection_series",
+        first_seen_s: F64(f64) = "s, when it was seen first, to within the interval of the table connection_series",
         ended_s: F64(f64) = "s, when it ended, NaN: it was open at the end",
         bytes_sent: U64(u64) = "bytes of payload sent, retransmissions included",
         bytes_acked: U64(u64) = "bytes of payload acknowledged",
@@ -53,7 +53,7 @@ struct Known {
     last: Connection,
 }
 
-/// All connections that were log.
+/// All connections that were seen.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionLog {
     open: BTreeMap<(usize, u64), Known>,

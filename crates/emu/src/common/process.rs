@@ -32,7 +32,7 @@ pub(crate) struct Process {
 pub(crate) struct Status {
     pub(crate) name: String,
     pub(crate) parent: i32,
-    /// RealHost, effective, saved, and that of files, as they are called in the reader's user
+    /// Real, effective, saved, and that of files, as they are called in the reader's user
     /// namespace.
     pub(crate) users: Vec<u32>,
     /// Capabilities that it has or can take.

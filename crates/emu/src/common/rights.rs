@@ -1,5 +1,5 @@
-//! What the machine allows this user, and for an ordinary user a user namespace in which to be
-//! allowed more.
+//! Rights that the machine gives this user, and for an ordinary user a user namespace in which to
+//! have more.
 
 use std::fs;
 

@@ -29,7 +29,7 @@ const PROGRAM: &str = "airtcp-emu";
 /// All that could change the file.
 const SEALS: SealFlag =
     SealFlag::F_SEAL_WRITE.union(SealFlag::F_SEAL_GROW).union(SealFlag::F_SEAL_SHRINK).union(SealFlag::F_SEAL_SEAL);
-/// The longest that is read: a thousand hosts, each of which is told all_hosts's address.
+/// The longest that is read: a thousand hosts, each of which is told everybody's address.
 const LONGEST: u64 = 64 << 20;
 
 /// A running network.
@@ -127,7 +127,7 @@ impl Networks {
     }
 }
 
-/// The network that a process shows, if it is one that this process may check_trust. The state of a
+/// The network that a process shows, if it is one that this process may believe. The state of a
 /// stranger's process is not even read.
 fn read_network(process: Process, own: &Process) -> Result<Option<Running>, String> {
     if let Err(why) = check_trust(&process, own) {

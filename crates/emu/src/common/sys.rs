@@ -280,7 +280,7 @@ fn hand_on_no_descriptors() -> io::Result<()> {
     if done == 0 {
         return Ok(());
     }
-    // ChildSetup Linux 5.11.
+    // Before Linux 5.11.
     let most = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)?.0.min(MANY);
     for fd in 3..RawFd::try_from(most).unwrap_or(RawFd::MAX) {
         // SAFETY: the call takes numbers; a descriptor that is not open is an error, which means

@@ -85,7 +85,7 @@ fn addresses_of(node: u32) -> Addresses {
     Addresses { v4: address(node), v4_prefix: 8, v6: address6(node), v6_prefix: 64 }
 }
 
-/// Builds the world of a config.
+/// Builds the world of a configuration.
 pub(crate) fn attach(scenario: &Scenario, config: &RunConfig) -> Result<Attached, Stop> {
     let named = config.hosts.iter().chain(config.commands.iter().map(|command| &command.host)).chain(&config.internet);
     let named = named.chain(&config.gates);
@@ -325,7 +325,7 @@ impl Network for SimulatedNetwork {
 /// with too many.
 const IN_VARIABLES: usize = 1000;
 
-/// Environment of the programs of each host: the host's name, and all_hosts's address.
+/// Environment of the programs of each host: the host's name, and everybody's address.
 pub(crate) fn environment(config: &RunConfig, attached: &Attached) -> Vec<Vec<(String, String)>> {
     let all_hosts = attached.network.all_hosts().count();
     let is_told = |name: &str| all_hosts <= IN_VARIABLES || attached.hosts.iter().any(|real| real.name == name);

@@ -32,10 +32,10 @@ use crate::common::signals;
 use crate::common::stop::Stop;
 use crate::common::store::{OUTPUT, Store, meanings};
 use crate::uml::boot::{self, Card, Kernel};
-use crate::uml::controller::{Controller, Failure, Guest, Verdict};
-use crate::uml::files::{self, SHARED, ready, write_whole};
-use crate::uml::guest_init::{TEMPORARY, mount_all, until_begin};
-use crate::uml::work::Work;
+use crate::uml::controller::{Controller, Decision, Failure, Guest};
+use crate::uml::files::{self, GUEST_FOLDER, ready_file, write_atomically};
+use crate::uml::guest_init::{TEMP_FOLDER, mount_filesystems, time_to_begin};
+use crate::uml::shared_folder::SharedFolder;
 
 /// Virtual time in which radios find each other, before the run begins.
 pub(crate) const ASSOCIATION_TIME: Span = Span::from_secs(6);
@@ -84,7 +84,7 @@ impl Tap for NoTap {
     fn packet(&mut self, _: Time, _: usize, _: bool, _: &[u8]) {}
 }
 
-/// Runs the config's scenario in kernels of their own.
+/// Runs the scenario of a configuration in kernels of their own.
 pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<ExitCode, Stop> {
     end_with_parent(config.parent)?;
     let security = config.lab.as_ref().map_or(Security::Open, |lab| lab.security);
@@ -101,7 +101,7 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
         ));
     }
     become_root().map_err(Stop::bad_input)?;
-    let work = Work::make(&guests_config.kernel).map_err(Stop::failure)?;
+    let work = SharedFolder::make(&guests_config.kernel).map_err(Stop::failure)?;
     let begun = Instant::now();
     let kernels = write_scripts(&scenario, guests_config, work.path(), security)
         .map_err(|error| Stop::failure(format!("kernels: {error}")))?;
@@ -135,14 +135,14 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     let time = Rc::new(Cell::new(Time::ZERO));
     let mut controller =
         Controller::new(MediumNetwork(air, Rc::clone(&time)), NoTap, guests, Some(end + tables::WRITING_TIME));
-    controller.interrupt_by(Box::new(ends));
+    controller.set_interrupt(Box::new(ends));
     let mut turns = 0u32;
     let mut failed = None;
     let ran = controller.run(&mut |_| {
         let now = time.get();
         turns = turns.wrapping_add(1);
         if turns % CHECK_TURNS != 0 {
-            return Verdict::On;
+            return Decision::Continue;
         }
         // By now all are ready; later nobody looks.
         failed = if turns % (CHECK_TURNS * CHECK_TURNS) == 0 || now < Time::ZERO + ASSOCIATION_TIME {
@@ -156,11 +156,12 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
         {
             failed = not_ready(&work, &scenario);
         }
-        if failed.is_some() { Verdict::Over } else { Verdict::On }
+        if failed.is_some() { Decision::End } else { Decision::Continue }
     });
     drop(running);
     ran.or_else(Failure::unless_interrupted).map_err(|failure| {
-        let last: Vec<String> = (0..kernels.len()).flat_map(|place| work.last_lines(&files::log(place), 3)).collect();
+        let last: Vec<String> =
+            (0..kernels.len()).flat_map(|place| work.last_lines(&files::log_file(place), 3)).collect();
         Stop::failure(format!("{failure}\n{}", last.join("\n")))
     })?;
     if let Some(why) = failed.or_else(|| not_ready(&work, &scenario).filter(|_| interrupted.get().is_none())) {
@@ -238,18 +239,18 @@ fn write_scripts(
 }
 
 /// Error that a kernel's script reports, if there is one.
-fn script_error(work: &Work, scenario: &LabScenario) -> Option<String> {
+fn script_error(work: &SharedFolder, scenario: &LabScenario) -> Option<String> {
     scenario.radios.iter().enumerate().find_map(|(place, radio)| {
-        let text = work.ready(&ready(place))?;
+        let text = work.ready(&ready_file(place))?;
         let why = text.strip_prefix("error ")?;
         Some(format!("{:?}: {}", radio.name, why.trim_end()))
     })
 }
 
 /// Why a kernel is not ready, if one is not.
-fn not_ready(work: &Work, scenario: &LabScenario) -> Option<String> {
+fn not_ready(work: &SharedFolder, scenario: &LabScenario) -> Option<String> {
     script_error(work, scenario).or_else(|| {
-        let is_silent = |place: &usize| !work.has(&ready(*place));
+        let is_silent = |place: &usize| !work.has(&ready_file(*place));
         let place = (0..scenario.radios.len()).find(is_silent)?;
         let said = work.last_lines(&script_log(place), 40).join("\n");
         let lead = ASSOCIATION_TIME.as_secs_f64();
@@ -275,7 +276,7 @@ fn print_summary(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
 }
 
 /// Counters of the remedy, as the access points' kernels have them at the end, summed.
-fn counters(work: &Work, scenario: &LabScenario) -> Value {
+fn counters(work: &SharedFolder, scenario: &LabScenario) -> Value {
     let mut known: BTreeMap<String, u64> = BTreeMap::new();
     for ap in scenario.aps() {
         let text = work.page(&format!("{ap}.retry_out"));
@@ -293,7 +294,7 @@ fn write_results(
     scenario: &LabScenario,
     tables: &[airtcp_core::table::Table],
     summary: &Value,
-    (wall_s, security, guests, work): (f64, Security, &[Guest], &Work),
+    (wall_s, security, guests, work): (f64, Security, &[Guest], &SharedFolder),
 ) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
     let Some(record) = &config.record else { return Ok(()) };
@@ -337,7 +338,7 @@ fn write_results(
 pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
     let place = host.parse().unwrap_or(0);
     if let Err(why) = run_script(work, place) {
-        let _ = write_whole(&Path::new(SHARED).join(ready(place)), &format!("error {why}"));
+        let _ = write_atomically(&Path::new(GUEST_FOLDER).join(ready_file(place)), &format!("error {why}"));
     }
     loop {
         // Processes that programs leave behind are reaped; without any there is nothing to wait
@@ -350,18 +351,18 @@ pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
 
 fn run_script(work: &str, place: usize) -> Result<(), String> {
     let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
-    mount_all(work)?;
+    mount_filesystems(work)?;
     // As systemd sets it.
     let _ = fs::write("/proc/sys/net/core/default_qdisc", "fq_codel");
-    let shared = Path::new(SHARED);
+    let shared = Path::new(GUEST_FOLDER);
     let out = File::create(shared.join(script_log(place))).map_err(failed("what it says"))?;
-    std::thread::sleep(until_begin());
+    std::thread::sleep(time_to_begin());
     let mut shell = Command::new("/bin/sh");
     shell.arg(shared.join(format!("{place}.sh"))).env_clear();
-    shell.env("PATH", script::PATH).env("TMPDIR", TEMPORARY).env("HOME", TEMPORARY).current_dir("/");
+    shell.env("PATH", script::PATH).env("TMPDIR", TEMP_FOLDER).env("HOME", TEMP_FOLDER).current_dir("/");
     shell.stdin(Stdio::null()).stdout(out.try_clone().map_err(failed("what it says"))?).stderr(out);
     let status = shell.status().map_err(failed("/bin/sh"))?;
-    if status.success() || shared.join(ready(place)).exists() {
+    if status.success() || shared.join(ready_file(place)).exists() {
         Ok(())
     } else {
         Err(format!("its script ended with {status}"))

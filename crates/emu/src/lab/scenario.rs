@@ -154,7 +154,7 @@ impl FlowKind {
     }
 }
 
-/// Headers of IPv4 and IP_UDP_BYTES.
+/// Headers of IPv4 and UDP.
 const IP_UDP_BYTES: u16 = 28;
 
 /// Reads the scenario.

@@ -11,7 +11,7 @@ use super::run::ASSOCIATION_TIME;
 use super::scenario::{FlowKind, Host, LabScenario, Line, Radio};
 use crate::common::config::Security;
 use crate::common::world::sysctls;
-use crate::uml::files::SHARED;
+use crate::uml::files::GUEST_FOLDER;
 use crate::uml::guest_time::GuestTime;
 
 /// Programs that the scripts need, and the Debian packages that have them.
@@ -121,7 +121,7 @@ pub(crate) fn script(scenario: &LabScenario, place: usize, security: Security, p
     let radio_5 =
         if scenario.band.is_at_5_ghz() { format!("must {program} lab-traffic new-radio\n") } else { String::new() };
     let mut text = format!(
-        "W={SHARED}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
+        "W={GUEST_FOLDER}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
         must() {{ \"$@\" || fail \"$* failed\"; }}\n\
         must mount -t debugfs none /sys/kernel/debug\nmust ip link set lo up\n{radio_5}\
         must ip link set wlan0 address {}\n",
@@ -290,7 +290,7 @@ fn program_of(text: &mut String, scenario: &LabScenario, number: usize, host: Ho
     let at = |time: Time| (GuestTime::of(time) + ASSOCIATION_TIME).as_ns();
     let (start, stop, interval) = (at(flow.start), at(flow.stop), scenario.interval.as_ns());
     let (port, to) = (PORT + number, address(flow.to));
-    let out = |end: &str| format!("{SHARED}/{}", end_file(number, end));
+    let out = |end: &str| format!("{GUEST_FOLDER}/{}", end_file(number, end));
     let words = match (&flow.kind, is_source) {
         (FlowKind::Tcp { cc }, true) => format!("send {to} {port} {start} {stop} {interval} {} {cc}", out("sent")),
         (FlowKind::Tcp { .. }, false) => format!("sink {port} {start} {stop} {interval} {}", out("came")),

@@ -17,7 +17,7 @@ use super::script::end_file;
 use super::traffic::{Datagram, Observations, Sample};
 use crate::common::radio_table::{RadioTable, figure, real};
 use crate::uml::guest_time::{BOOT, GuestTime};
-use crate::uml::work::Work;
+use crate::uml::shared_folder::SharedFolder;
 
 table! {
     /// One row per flow.
@@ -70,7 +70,7 @@ const MOST_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 /// A guest has written more than its programs would.
-pub(crate) fn observations(work: &Work, scenario: &LabScenario) -> Result<Vec<[Observations; 2]>, String> {
+pub(crate) fn observations(work: &SharedFolder, scenario: &LabScenario) -> Result<Vec<[Observations; 2]>, String> {
     let read = |number, end| {
         let bytes = work.bytes(&end_file(number, end), MOST_BYTES)?;
         Ok::<Observations, String>(serde_json::from_slice(&bytes).unwrap_or_default())

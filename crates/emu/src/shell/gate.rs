@@ -76,8 +76,9 @@ impl Flow {
 #[derive(Debug, Default)]
 pub struct Gate {
     flows: BTreeMap<u32, Flow>,
-    /// Packets that the radio holds, oldest first, by [`Network::holding`](crate::common::network::Network::holding):
-    /// connection and bytes. `None`: not [`TcpData`].
+    /// Packets that the radio holds, oldest first, by
+    /// [`Network::holding`](crate::common::network::Network::holding): connection and bytes.
+    /// `None`: not [`TcpData`].
     held: BTreeMap<u32, VecDeque<Option<(u32, u64)>>>,
     waiting: usize,
     report: GateReport,

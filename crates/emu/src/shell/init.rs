@@ -104,7 +104,7 @@ fn start(config: RawFd) -> Result<Init, String> {
     let config: InitConfig = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let orders = inherited(config.orders).map_err(text)?;
     let reports = File::from(inherited(config.reports).map_err(text)?);
-    // ChildSetup the first child, so that none of them ends unseen.
+    // Before the first child, so that none of them ends unseen.
     let signals = signals::signal_fd(&[Signal::SIGCHLD, Signal::SIGQUIT]).map_err(|error| error.to_string())?;
     // Programs get none of them: each enters its own host's, and is in no other.
     let namespaces: BTreeSet<RawFd> = config.commands.iter().map(|program| program.namespace).collect();

@@ -33,7 +33,7 @@ fn command_in(program: &str, namespace: RawFd) -> Command {
     command
 }
 
-/// Has this host forward, with its own address on what it forwards. ChildSetup there are programs,
+/// Has this host forward, with its own address on what it forwards. Before there are programs,
 /// since it takes a thread.
 pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
     let host = find(name, hosts)?;

@@ -47,8 +47,8 @@ use crate::shell::watch::{Machine, Watch};
 const CHECK_INTERVAL: Span = Span::from_ms(1);
 /// Interval of the periodic samples: connections, the time, the terminal's title.
 const SAMPLE_INTERVAL: Span = Span::from_ms(100);
-/// Where a sample takes longer than so many-th of [`SAMPLE_INTERVAL`], the next one comes so many times later
-/// than it took.
+/// Where a sample takes longer than so many-th of [`SAMPLE_INTERVAL`], the next one comes so many
+/// times later than it took.
 const SAMPLE_TIME_PART: u64 = 200;
 /// How long programs have to end once they are asked to.
 const END_GRACE: Span = Span::from_ms(1500);
@@ -58,7 +58,8 @@ const FLUSH_INTERVAL: Span = Span::from_secs(10);
 /// late by a thousandth of it.
 const SHORT_SLEEP: Span = Span::from_ms(1);
 
-/// Runs the config; the exit code is the deciding command's, or says that the run is invalid.
+/// Runs the network of a configuration; the exit code is the deciding command's, or says that the
+/// run is invalid.
 pub(crate) fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
     end_with_parent(config.parent)?;
     let scenario =

@@ -21,7 +21,7 @@ use nix::sys::personality::{self, Persona};
 use nix::sys::wait::wait;
 use serde::{Deserialize, Serialize};
 
-use super::work::Work;
+use super::shared_folder::SharedFolder;
 use super::{files, sandbox};
 use crate::common::output::to_stderr;
 use crate::common::sys::{ChildSetup, inherited};
@@ -93,7 +93,7 @@ const CONNECT: Duration = Duration::from_secs(60);
 
 /// Starts guests, and waits until their clocks have connected.
 pub(crate) fn begin(
-    work: &Work,
+    work: &SharedFolder,
     kernels: &[Kernel],
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<(Running, Vec<UnixStream>, Vec<UnixListener>), String> {
@@ -129,7 +129,7 @@ pub(crate) fn begin(
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     let has_ended = running.init.try_wait().map_err(failed)?.is_some();
                     if has_ended || begun.elapsed() > CONNECT {
-                        let last = work.last_lines(&files::log(place), 5).join("\n");
+                        let last = work.last_lines(&files::log_file(place), 5).join("\n");
                         return Err(format!("the kernel {} did not start:\n{last}", kernel.program.display()));
                     }
                     if interrupted() {
@@ -167,9 +167,9 @@ pub(crate) fn init(config: RawFd, work: &str) -> ExitCode {
 fn start(work: &Path, kernels: &[Kernel]) -> std::io::Result<()> {
     // Where things lie in memory would decide how much of it a guest has.
     personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE)?;
-    // ChildSetup the first guest can put anything in their place.
+    // Before the first guest can put anything in their place.
     let logs = (0..kernels.len())
-        .map(|place| File::create_new(work.join(files::log(place))))
+        .map(|place| File::create_new(work.join(files::log_file(place))))
         .collect::<Result<Vec<_>, _>>()?;
     for (kernel, log) in kernels.iter().zip(logs) {
         let mut command = Command::new(&kernel.program);

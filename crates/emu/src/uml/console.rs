@@ -1,5 +1,5 @@
 //! Input of commands in guests: a file that is whole before they start, or a terminal's keys as
-//! somebody types them. Keys go to the guest in files of the shared folder, one for each lot: a
+//! somebody types them. Keys go to the guest in files of the shared folder, one for each batch: a
 //! guest looks up each name for the first time.
 
 use std::fs;
@@ -10,50 +10,50 @@ use std::path::Path;
 use nix::sys::termios::{self, SetArg, Termios};
 use serde::{Deserialize, Serialize};
 
-use super::files::write_whole;
+use super::files::write_atomically;
 use crate::common::sys::terminal_size;
 
-/// Keys of one lot, or another size of the terminal.
+/// Keys of one batch, or another size of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Lot {
+pub(crate) struct KeyBatch {
     pub(crate) keys: Vec<u8>,
     pub(crate) size: Option<(u16, u16)>,
 }
 
-const BEGIN: &str = "keys-";
-const END: &str = ".json";
+const PREFIX: &str = "keys-";
+const SUFFIX: &str = ".json";
 
-/// The names of lots that wait for a guest: of one command, in their order.
-fn names(folder: &Path, command: &str) -> Vec<String> {
+/// The names of batches that wait for a guest: of one command, in their order.
+fn batch_files(folder: &Path, command: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let begin = format!("{BEGIN}{command}-");
+    let begin = format!("{PREFIX}{command}-");
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.starts_with(&begin) && name.ends_with(END)).collect();
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(&begin) && name.ends_with(SUFFIX)).collect();
     names.sort();
     names
 }
 
 /// True if keys wait that no guest has taken.
-pub(crate) fn are_waiting(folder: &Path) -> bool {
+pub(crate) fn has_batches(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     let mut names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.any(|name| name.starts_with(BEGIN) && name.ends_with(END))
+    names.any(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
 /// Takes what was typed for a command since the last time.
-pub(crate) fn take(folder: &Path, command: &str) -> Vec<Lot> {
-    let mut lots = Vec::new();
-    for name in names(folder, command) {
+pub(crate) fn take_batches(folder: &Path, command: &str) -> Vec<KeyBatch> {
+    let mut batches = Vec::new();
+    for name in batch_files(folder, command) {
         let path = folder.join(name);
         let text = fs::read_to_string(&path).unwrap_or_default();
         let _ = fs::remove_file(&path);
-        lots.extend(serde_json::from_str::<Lot>(&text));
+        batches.extend(serde_json::from_str::<KeyBatch>(&text));
     }
-    lots
+    batches
 }
 
 /// The key that ends a network whose programs answer no more: Ctrl-], as of telnet.
-pub(crate) const LEAVE: u8 = 0x1d;
+pub(crate) const LEAVE_KEY: u8 = 0x1d;
 
 /// Result of a look at the keyboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) enum Typed {
     Nothing,
     /// Something has been handed on.
     Keys,
-    /// [`LEAVE`], or the terminal is gone.
+    /// [`LEAVE_KEY`], or the terminal is gone.
     Leave,
 }
 
@@ -71,30 +71,30 @@ pub(crate) struct Keyboard {
     terminal: Stdin,
     before: Termios,
     command: String,
-    lots: u64,
+    batches: u64,
     size: Option<(u16, u16)>,
 }
 
 impl Keyboard {
     /// Takes the terminal for a command.
-    pub(crate) fn take(command: String) -> io::Result<Keyboard> {
+    pub(crate) fn open(command: String) -> io::Result<Keyboard> {
         let terminal = io::stdin();
         let before = termios::tcgetattr(&terminal)?;
         let mut raw = before.clone();
         termios::cfmakeraw(&mut raw);
         termios::tcsetattr(&terminal, SetArg::TCSADRAIN, &raw)?;
         let size = terminal_size(terminal.as_raw_fd());
-        Ok(Keyboard { terminal, before, command, lots: 0, size })
+        Ok(Keyboard { terminal, before, command, batches: 0, size })
     }
 
     /// Descriptor to wait for.
-    pub(crate) fn waits_for(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.terminal.as_fd()
     }
 
-    /// Hands on a lot of keys, which are there if `has_keys`, and the terminal's size if it is
+    /// Hands on a batch of keys, which are there if `has_keys`, and the terminal's size if it is
     /// another now.
-    pub(crate) fn hand_on(&mut self, folder: &Path, has_keys: bool) -> io::Result<Typed> {
+    pub(crate) fn send(&mut self, folder: &Path, has_keys: bool) -> io::Result<Typed> {
         let mut keys = Vec::new();
         if has_keys {
             let mut bytes = [0; 4096];
@@ -102,7 +102,7 @@ impl Keyboard {
             let read = nix::unistd::read(&self.terminal, &mut bytes).unwrap_or(0);
             keys.extend_from_slice(&bytes[..read]);
         }
-        if keys.contains(&LEAVE) || (has_keys && keys.is_empty()) {
+        if keys.contains(&LEAVE_KEY) || (has_keys && keys.is_empty()) {
             return Ok(Typed::Leave);
         }
         let size = terminal_size(self.terminal.as_raw_fd());
@@ -111,10 +111,10 @@ impl Keyboard {
             return Ok(Typed::Nothing);
         }
         self.size = size;
-        let lot = Lot { keys, size: if is_new { size } else { None } };
-        self.lots += 1;
-        let name = format!("{BEGIN}{}-{:08}{END}", self.command, self.lots);
-        write_whole(&folder.join(name), &serde_json::to_string(&lot)?)?;
+        let batch = KeyBatch { keys, size: if is_new { size } else { None } };
+        self.batches += 1;
+        let name = format!("{PREFIX}{}-{:08}{SUFFIX}", self.command, self.batches);
+        write_atomically(&folder.join(name), &serde_json::to_string(&batch)?)?;
         Ok(Typed::Keys)
     }
 }
@@ -130,20 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lots_of_a_command_come_in_their_order_and_once() {
+    fn batches_of_a_command_come_in_their_order_and_once() {
         let folder = std::env::temp_dir().join(format!("airtcp-keys-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        assert!(!are_waiting(&folder));
-        let lot = |keys: &[u8]| Lot { keys: keys.to_vec(), size: None };
+        assert!(!has_batches(&folder));
+        let batch = |keys: &[u8]| KeyBatch { keys: keys.to_vec(), size: None };
         for (name, keys) in [("keys-7-00000002", "b"), ("keys-7-00000001", "a"), ("keys-71-00000001", "c")] {
-            let text = serde_json::to_string(&lot(keys.as_bytes())).unwrap();
-            write_whole(&folder.join(format!("{name}{END}")), &text).unwrap();
+            let text = serde_json::to_string(&batch(keys.as_bytes())).unwrap();
+            write_atomically(&folder.join(format!("{name}{SUFFIX}")), &text).unwrap();
         }
-        assert!(are_waiting(&folder));
-        assert_eq!(take(&folder, "7"), [lot(b"a"), lot(b"b")]);
-        assert_eq!(take(&folder, "7"), []);
-        assert_eq!(take(&folder, "71"), [lot(b"c")]);
-        assert!(!are_waiting(&folder));
+        assert!(has_batches(&folder));
+        assert_eq!(take_batches(&folder, "7"), [batch(b"a"), batch(b"b")]);
+        assert_eq!(take_batches(&folder, "7"), []);
+        assert_eq!(take_batches(&folder, "71"), [batch(b"c")]);
+        assert!(!has_batches(&folder));
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -30,7 +30,7 @@ use crate::common::payloads::Payloads;
 const DAY: Span = Span::from_secs(1_704_067_200);
 /// A guest that has no request.
 const NEVER: GuestTime = GuestTime::NEVER;
-/// ChildSetup each packet: addresses and protocol of Ethernet.
+/// Before each packet: addresses and protocol of Ethernet.
 const ETHERNET: usize = 14;
 /// The longest packet that a guest may send, with all that is before it.
 const LONGEST: usize = 65536;
@@ -77,24 +77,24 @@ pub const COMMANDS: u8 = 2;
 
 /// Result of a look at the outside of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// It goes on.
-    On,
+    Continue,
     /// It goes on, and guests look for commands that somebody asks for.
     Wake,
     /// It is over.
-    Over,
+    End,
 }
 
 /// Answer of somebody outside before time goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// It may.
-    On,
+    Continue,
     /// Guests look at what somebody asks for or types, when the network's time is this.
     Wake(Time),
     /// The network is over.
-    Over,
+    End,
 }
 
 /// Asked before the network's time goes on, with that time and the one it would become. It may
@@ -114,9 +114,9 @@ pub struct Controller<N, T> {
     end: GuestTime,
     packet: Vec<u8>,
     /// Guests write down their connections this often, while there is traffic; zero: never.
-    looks_every: Span,
+    snapshot_interval: Span,
     /// When they do so next, if packets have come or gone since the last time.
-    look_at: GuestTime,
+    snapshot_at: GuestTime,
     /// When they are woken for something else, and for what.
     wake_at: GuestTime,
     wakes_for: u8,
@@ -138,8 +138,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
             now: GuestTime::ZERO,
             end,
             packet: Vec::new(),
-            looks_every: Span::ZERO,
-            look_at: NEVER,
+            snapshot_interval: Span::ZERO,
+            snapshot_at: NEVER,
             wake_at: NEVER,
             wakes_for: 0,
             patience: Patience::new(SILENCE),
@@ -148,21 +148,21 @@ impl<N: Network, T: Tap> Controller<N, T> {
     }
 
     /// Asks `pacer` before time goes on, once the network has begun.
-    pub fn pace_by(&mut self, pacer: Pacer) {
+    pub fn set_pacer(&mut self, pacer: Pacer) {
         self.pacer = Some(pacer);
     }
 
     /// Drops the pacer and the check for interrupts. Whatever the pacer held is released: a
     /// terminal is as it was.
-    pub fn pace_no_more(&mut self) {
+    pub fn remove_callbacks(&mut self) {
         self.pacer = None;
-        self.patience.interrupt_no_more();
+        self.patience.remove_interrupt();
     }
 
     /// Asks this whether the network is to end, while a guest is waited for: then it ends with
     /// [`Failure::Interrupted`].
-    pub fn interrupt_by(&mut self, interrupt: Interrupt) {
-        self.patience.interrupt_by(interrupt);
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.patience.set_interrupt(interrupt);
     }
 
     /// A guest that says nothing for so long, in the machine's time, has failed; a minute unless
@@ -173,8 +173,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// Guests write down their connections this often, at multiples of it, while there is traffic:
     /// a network in which all wait stays one.
-    pub fn look_every(&mut self, interval: Span) {
-        self.looks_every = interval;
+    pub fn snapshot_every(&mut self, interval: Span) {
+        self.snapshot_interval = interval;
     }
 
     /// Guests write down their connections once more, for which the network goes on for a little
@@ -182,12 +182,12 @@ impl<N: Network, T: Tap> Controller<N, T> {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub fn look_once_more(&mut self, lasts: Span) -> Result<(), Failure> {
-        self.looks_every = Span::ZERO;
-        self.look_at = NEVER;
+    pub fn last_snapshot(&mut self, lasts: Span) -> Result<(), Failure> {
+        self.snapshot_interval = Span::ZERO;
+        self.snapshot_at = NEVER;
         self.wake_soon(CONNECTIONS);
         self.end = self.wake_at + lasts;
-        self.go_on(&mut |_| Verdict::On)
+        self.run_loop(&mut |_| Decision::Continue)
     }
 
     /// Wakes the first process of each guest when none of them can be beyond that.
@@ -200,7 +200,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// Wakes the first process of each guest.
     fn wake(&mut self, what: u8) -> Result<(), Failure> {
         for guest in &mut self.guests {
-            if guest.wait(wake_frame(guest.mac, what)) {
+            if guest.enqueue(wake_frame(guest.mac, what)) {
                 guest.refill().map_err(|fault| guest.fails(fault))?;
             }
         }
@@ -209,9 +209,9 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// Packets have come or gone.
     fn note_traffic(&mut self) {
-        if !self.looks_every.is_zero() && self.look_at == NEVER {
-            let so_far = self.now.since(GuestTime::BEGIN).as_ns() / self.looks_every.as_ns();
-            self.look_at = GuestTime::BEGIN + self.looks_every * (so_far + 1);
+        if !self.snapshot_interval.is_zero() && self.snapshot_at == NEVER {
+            let so_far = self.now.since(GuestTime::BEGIN).as_ns() / self.snapshot_interval.as_ns();
+            self.snapshot_at = GuestTime::BEGIN + self.snapshot_interval * (so_far + 1);
         }
     }
 
@@ -232,25 +232,25 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// When the network does something next, in guests' time.
     fn deadline(&mut self) -> GuestTime {
         let at = self.network.deadline();
-        GuestTime::of(at).min(self.look_at).min(self.wake_at)
+        GuestTime::of(at).min(self.snapshot_at).min(self.wake_at)
     }
 
-    /// Runs until `look`, asked whenever a guest has nothing more to do at its instant, says that
+    /// Runs until `check`, asked whenever a guest has nothing more to do at its instant, says that
     /// it is over, or until the end.
     ///
     /// # Errors
     /// A guest has failed, or all of them wait for ever.
-    pub fn run(&mut self, look: &mut dyn FnMut(usize) -> Verdict) -> Result<(), Failure> {
+    pub fn run(&mut self, check: &mut dyn FnMut(usize) -> Decision) -> Result<(), Failure> {
         for place in 0..self.guests.len() {
             let guest = &self.guests[place];
             self.patience.watch(&guest.time).map_err(|error| guest.fails(error))?;
-            self.patience.goes_on();
+            self.patience.time_goes_on();
             self.start(place)?;
         }
-        self.go_on(look)
+        self.run_loop(check)
     }
 
-    fn go_on(&mut self, look: &mut dyn FnMut(usize) -> Verdict) -> Result<(), Failure> {
+    fn run_loop(&mut self, check: &mut dyn FnMut(usize) -> Decision) -> Result<(), Failure> {
         loop {
             self.collect()?;
             for place in 0..self.guests.len() {
@@ -262,17 +262,17 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let next = at.min(deadline).max(self.now);
             if self.has_begun() && next > self.now {
                 let (now, then) = (self.now(), next.min(self.end).network());
-                let pace = self.pacer.as_mut().map_or(Pace::On, |pacer| pacer(now, then));
-                self.patience.goes_on();
+                let pace = self.pacer.as_mut().map_or(Pace::Continue, |pacer| pacer(now, then));
+                self.patience.time_goes_on();
                 match pace {
-                    Pace::On => {}
+                    Pace::Continue => {}
                     Pace::Wake(at) => {
                         self.now = GuestTime::of(at).clamp(self.now, next);
                         self.network.run_until(self.now());
                         self.wake_soon(COMMANDS);
                         continue;
                     }
-                    Pace::Over => return Ok(()),
+                    Pace::End => return Ok(()),
                 }
             }
             if next >= self.end {
@@ -285,13 +285,13 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 return Err(Failure::Idle(self.now().since(Time::ZERO)));
             }
             if next > self.now {
-                self.patience.goes_on();
+                self.patience.time_goes_on();
             }
             self.now = next;
             if deadline <= next {
                 self.network.run_until(self.now());
-                if next >= self.look_at {
-                    self.look_at = NEVER;
+                if next >= self.snapshot_at {
+                    self.snapshot_at = NEVER;
                     self.wakes_for |= CONNECTIONS;
                 }
                 if next >= self.wake_at {
@@ -306,11 +306,11 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let others = self.guests.iter().enumerate().filter(|&(other, _)| other != place);
             let others = others.map(|(_, guest)| guest.request).min().unwrap_or(NEVER);
             let free_until = others.min(deadline).min(self.end).min(self.now + FREE);
-            self.let_run(place, free_until)?;
-            match look(place) {
-                Verdict::On => {}
-                Verdict::Wake => self.wake_soon(COMMANDS),
-                Verdict::Over => return Ok(()),
+            self.run_guest(place, free_until)?;
+            match check(place) {
+                Decision::Continue => {}
+                Decision::Wake => self.wake_soon(COMMANDS),
+                Decision::End => return Ok(()),
             }
         }
     }
@@ -318,7 +318,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// A guest begins, and runs until it waits.
     fn start(&mut self, place: usize) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
-        let begun = guest.hear(&mut self.patience)?;
+        let begun = guest.read_message(&mut self.patience)?;
         if begun.op != Op::Start {
             return Err(guest.fails("its first message is not that it starts"));
         }
@@ -339,27 +339,27 @@ impl<N: Network, T: Tap> Controller<N, T> {
         self.serve(place, &mut |controller| controller.guests[place].is_waiting)
     }
 
-    fn let_run(&mut self, place: usize, free_until: GuestTime) -> Result<(), Failure> {
+    fn run_guest(&mut self, place: usize, free_until: GuestTime) -> Result<(), Failure> {
         let now = self.now;
         let guest = &mut self.guests[place];
         guest.free_until = now;
         if free_until > now {
             guest.free_until = free_until;
-            self.tell(place, Op::FreeUntil, free_until)?;
+            self.send_time(place, Op::FreeUntil, free_until)?;
         }
         self.guests[place].request = NEVER;
         self.guests[place].is_waiting = false;
-        self.tell(place, Op::Run, now)?;
+        self.send_time(place, Op::Run, now)?;
         self.serve(place, &mut |controller| controller.guests[place].is_waiting)
     }
 
     /// Tells a guest something about time, and serves it until it has understood.
-    fn tell(&mut self, place: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
+    fn send_time(&mut self, place: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
-        let seq = guest.tell(&mut self.patience, op, time).map_err(|error| guest.is_cut(&error))?;
+        let seq = guest.send_message(&mut self.patience, op, time).map_err(|error| guest.is_cut(&error))?;
         loop {
             let guest = &self.guests[place];
-            let message = guest.hear(&mut self.patience)?;
+            let message = guest.read_message(&mut self.patience)?;
             if message.op == Op::Ack {
                 if message.seq == seq {
                     return Ok(());
@@ -388,7 +388,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 let request = Request::read(device, &mut self.patience).map_err(|error| guest.is_cut(&error))?;
                 self.on_request(place, request)?;
             } else if time {
-                let message = guest.hear(&mut self.patience)?;
+                let message = guest.read_message(&mut self.patience)?;
                 self.on_time(place, message)?;
             }
         }
@@ -425,17 +425,17 @@ impl<N: Network, T: Tap> Controller<N, T> {
         let guest = &mut self.guests[place];
         let (answer, todo) = guest.device.handle(request).map_err(|fault| guest.fails(fault))?;
         match todo {
-            Todo::Look(queue) if queue == guest.send_queue() => self.take_from(place)?,
-            Todo::Look(_) => guest.refill().map_err(|fault| guest.fails(fault))?,
+            Todo::ConnectionSnapshot(queue) if queue == guest.send_queue() => self.read_sent(place)?,
+            Todo::ConnectionSnapshot(_) => guest.refill().map_err(|fault| guest.fails(fault))?,
             Todo::Nothing => {}
         }
-        let must_stop = self.guests[place].has_news().map_err(|fault| self.guests[place].fails(fault))?;
+        let must_stop = self.guests[place].needs_call().map_err(|fault| self.guests[place].fails(fault))?;
         let deadline = self.deadline();
         let until = if must_stop { self.now } else { deadline.max(self.now) };
         // While it starts or waits for its turn it was not told any time.
         if until < self.guests[place].free_until && !self.guests[place].is_waiting {
             self.guests[place].free_until = until;
-            self.tell(place, Op::FreeUntil, until)?;
+            self.send_time(place, Op::FreeUntil, until)?;
         }
         let Some(answer) = answer else { return Ok(()) };
         let guest = &self.guests[place];
@@ -444,7 +444,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     }
 
     /// Sends what a guest has put into its queue.
-    fn take_from(&mut self, place: usize) -> Result<(), Failure> {
+    fn read_sent(&mut self, place: usize) -> Result<(), Failure> {
         let now = self.now();
         let has_begun = self.has_begun();
         let mut is_busy = false;
@@ -508,7 +508,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             tap.packet(delivered.time, delivered.to, false, packet);
             let frame = frame(guest.mac, packet);
             let len = u64::try_from(packet.len()).unwrap_or(0);
-            if !guest.wait(frame) {
+            if !guest.enqueue(frame) {
                 return;
             }
             guest.counts.received += 1;
@@ -523,7 +523,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
         }
         while let Some((place, message)) = network.next_message() {
             let Some(guest) = guests.get_mut(place) else { continue };
-            if !guest.wait(message) {
+            if !guest.enqueue(message) {
                 continue;
             }
             guest.counts.received += 1;
@@ -548,11 +548,11 @@ impl<N: Network, T: Tap> Controller<N, T> {
     fn call(&mut self, place: usize) -> Result<(), Failure> {
         for queue in [RECEIVE, SEND] {
             let guest = &mut self.guests[place];
-            if !guest.news[queue] {
+            if !guest.to_call[queue] {
                 continue;
             }
             let wants = guest.device.queues[queue].wants_call(&guest.device.memory);
-            guest.news[queue] = false;
+            guest.to_call[queue] = false;
             if !wants.map_err(|fault| guest.fails(fault))? {
                 continue;
             }
@@ -567,7 +567,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 self.patience.wait(&mut fds).map_err(|error| guest.is_cut(&error))?;
                 let [answer, time] = fds.map(|fd| fd.any().unwrap_or(true));
                 if time {
-                    let message = guest.hear(&mut self.patience)?;
+                    let message = guest.read_message(&mut self.patience)?;
                     self.on_time(place, message)?;
                 } else if answer {
                     guest.device.hear_answer(&mut self.patience).map_err(|error| guest.is_cut(&error))?;

@@ -15,7 +15,7 @@ use super::vhost::{Device, RECEIVE, SEND};
 pub(super) const WAITING: usize = 4096;
 
 /// A radio's guest hears of so many buffers at once that came back: they hold nothing that waits.
-const LOT: u32 = 64;
+const COMPLETION_BATCH: u32 = 64;
 
 /// A guest that has connected.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Guest {
     /// Packets for which it has no room yet.
     pub(super) backlog: VecDeque<Vec<u8>>,
     /// By queue: buffers came back, and it has not been told.
-    pub(super) news: [bool; 2],
+    pub(super) to_call: [bool; 2],
     pub(super) mac: [u8; 6],
     /// Its device is a radio, whose queues are the other way round.
     pub(super) has_radio: bool,
@@ -85,7 +85,7 @@ impl Guest {
             is_waiting: false,
             held: BTreeMap::new(),
             backlog: VecDeque::new(),
-            news: [false; 2],
+            to_call: [false; 2],
             mac,
             has_radio: false,
             completed: 0,
@@ -95,7 +95,7 @@ impl Guest {
     }
 
     /// The next message about time. If there is none for too long, it has failed.
-    pub(super) fn hear(&self, patience: &mut Patience) -> Result<Message, Failure> {
+    pub(super) fn read_message(&self, patience: &mut Patience) -> Result<Message, Failure> {
         Message::read(&self.time, patience).map_err(|error| self.is_cut(&error))
     }
 
@@ -132,7 +132,7 @@ impl Guest {
     }
 
     /// Sends it a message that it will answer.
-    pub(super) fn tell(&mut self, patience: &mut Patience, op: Op, time: GuestTime) -> io::Result<u32> {
+    pub(super) fn send_message(&mut self, patience: &mut Patience, op: Op, time: GuestTime) -> io::Result<u32> {
         self.seq = self.seq.wrapping_add(1);
         Message { op, seq: self.seq, time: time.as_ns() }.write(&self.time, patience)?;
         Ok(self.seq)
@@ -141,13 +141,13 @@ impl Guest {
     /// Puts a packet into its receive queue; false: there is no room.
     fn receive(&mut self, frame: &[u8]) -> Result<bool, Fault> {
         let place = self.receive_queue();
-        let Guest { device, news, .. } = self;
+        let Guest { device, to_call, .. } = self;
         let queue = &mut device.queues[place];
         let Some(head) = queue.take(&device.memory)? else { return Ok(false) };
         let fits = queue.write(&device.memory, frame)?;
         let len = if fits { u32::try_from(frame.len()).unwrap_or(0) } else { 0 };
         queue.give(&device.memory, head, len)?;
-        news[place] = true;
+        to_call[place] = true;
         Ok(true)
     }
 
@@ -174,15 +174,15 @@ impl Guest {
     /// Gives a buffer back that was sent from.
     pub(super) fn complete(&mut self, head: u16) -> Result<(), Fault> {
         let place = self.send_queue();
-        let Guest { device, news, completed, has_radio, .. } = self;
+        let Guest { device, to_call, completed, has_radio, .. } = self;
         device.queues[place].give(&device.memory, head, 0)?;
         *completed = completed.wrapping_add(1);
-        news[place] |= !*has_radio || *completed % LOT == 0;
+        to_call[place] |= !*has_radio || *completed % COMPLETION_BATCH == 0;
         Ok(())
     }
 
     /// Something has come for it: it waits for room, or is lost where too much waits already.
-    pub(super) fn wait(&mut self, frame: Vec<u8>) -> bool {
+    pub(super) fn enqueue(&mut self, frame: Vec<u8>) -> bool {
         let has_room = self.backlog.len() < WAITING;
         if has_room {
             self.backlog.push_back(frame);
@@ -193,9 +193,9 @@ impl Guest {
     }
 
     /// True if it has to be told of something.
-    pub(super) fn has_news(&self) -> Result<bool, Fault> {
+    pub(super) fn needs_call(&self) -> Result<bool, Fault> {
         for (place, queue) in self.device.queues.iter().enumerate() {
-            if self.news[place] && queue.wants_call(&self.device.memory)? {
+            if self.to_call[place] && queue.wants_call(&self.device.memory)? {
                 return Ok(true);
             }
         }

@@ -26,8 +26,8 @@ use nix::time::{ClockId, clock_gettime};
 use super::console;
 use super::controller::{COMMANDS, CONNECTIONS, WAKE};
 use super::files::{
-    ASKED, Asked, Input, Inside, Look, SHARED, Screen, asked, connections, output, ready, status, told, whole,
-    write_whole,
+    CommandRequest, ConnectionSnapshot, GUEST_FOLDER, GuestConfig, Input, REQUEST_FILE, TerminalSettings, config_file,
+    connections_file, input_file, output_file, ready_file, requests, status_file, write_atomically,
 };
 use super::guest_time::GuestTime;
 use crate::common::diag::{ENDED_GROUPS, ended_connections, open_connections};
@@ -36,21 +36,21 @@ use crate::common::netlink::Netlink;
 use crate::common::sys::{ChildSetup, credit_entropy, hear_frames, set_terminal_size};
 
 /// Where programs may write.
-pub(crate) const TEMPORARY: &str = "/run/tmp";
+pub(crate) const TEMP_FOLDER: &str = "/run/tmp";
 
 /// Runs as a guest's first process. It never ends: its end would be the kernel's.
 pub(crate) fn run(work: &str, host: &str) -> ExitCode {
     let place = host.parse().unwrap_or(0);
-    let done = live(work, place);
+    let done = run_guest(work, place);
     let why = done.err().unwrap_or_default();
-    let _ = write_whole(&Path::new(SHARED).join(ready(place)), &format!("error {why}"));
+    let _ = write_atomically(&Path::new(GUEST_FOLDER).join(ready_file(place)), &format!("error {why}"));
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }
 }
 
 /// The file systems of a guest, and the folder where it finds what is for it.
-pub(crate) fn mount_all(work: &str) -> Result<(), String> {
+pub(crate) fn mount_filesystems(work: &str) -> Result<(), String> {
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     let tree = |kind: &str, at: &str, data: Option<&str>| {
         mount(Some("none"), at, Some(kind), MsFlags::empty(), data).map_err(|error| format!("mounting {at}: {error}"))
@@ -58,9 +58,9 @@ pub(crate) fn mount_all(work: &str) -> Result<(), String> {
     for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run")] {
         tree(kind, at, None)?;
     }
-    fs::create_dir(SHARED).map_err(failed(SHARED))?;
-    tree("hostfs", SHARED, Some(work))?;
-    fs::create_dir(TEMPORARY).map_err(failed(TEMPORARY))?;
+    fs::create_dir(GUEST_FOLDER).map_err(failed(GUEST_FOLDER))?;
+    tree("hostfs", GUEST_FOLDER, Some(work))?;
+    fs::create_dir(TEMP_FOLDER).map_err(failed(TEMP_FOLDER))?;
     let _ = fs::create_dir_all("/dev/shm").map(|()| tree("tmpfs", "/dev/shm", None));
     let _ = fs::create_dir_all("/dev/pts").map(|()| tree("devpts", "/dev/pts", None));
     // Linux 6.1 has no source of entropy here. Later kernels have theirs at boot, and keep it as it
@@ -72,25 +72,26 @@ pub(crate) fn mount_all(work: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn live(work: &str, place: usize) -> Result<(), String> {
+fn run_guest(work: &str, place: usize) -> Result<(), String> {
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     let none: Option<&str> = None;
-    mount_all(work)?;
-    let shared = Path::new(SHARED);
-    let text = fs::read_to_string(shared.join(told(place))).map_err(failed("what it is told"))?;
-    let inside: Inside = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let _ = nix::unistd::sethostname(&inside.host);
-    fs::write("/run/hosts", &inside.hosts).map_err(failed("/run/hosts"))?;
+    mount_filesystems(work)?;
+    let shared = Path::new(GUEST_FOLDER);
+    let text = fs::read_to_string(shared.join(config_file(place))).map_err(failed("what it is told"))?;
+    let config: GuestConfig = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let _ = nix::unistd::sethostname(&config.host);
+    fs::write("/run/hosts", &config.hosts).map_err(failed("/run/hosts"))?;
     mount(Some("/run/hosts"), "/etc/hosts", none, MsFlags::MS_BIND, none).map_err(|e| format!("/etc/hosts: {e}"))?;
     // As systemd sets it.
     let _ = fs::write("/proc/sys/net/core/default_qdisc", "fq_codel");
-    let at = inside.addresses;
-    be_device("eth0", &inside.device).map_err(failed("its device"))?;
-    let net = Net::set_up(&inside.device, at, inside.mtu).map_err(failed("its device"))?;
-    let is = set_sysctls(&inside.host, &net, at, &inside.sysctls)?;
+    let at = config.addresses;
+    be_device("eth0", &config.device).map_err(failed("its device"))?;
+    let net = Net::set_up(&config.device, at, config.mtu).map_err(failed("its device"))?;
+    let is = set_sysctls(&config.host, &net, at, &config.sysctls)?;
     let is: Vec<String> = is.iter().map(|sysctl| format!("{}={}", sysctl.key, sysctl.value)).collect();
-    write_whole(&shared.join(ready(place)), &format!("ready {}", is.join("\n"))).map_err(failed("being ready"))?;
-    // ChildSetup the first child, so that none of them ends unseen.
+    write_atomically(&shared.join(ready_file(place)), &format!("ready {}", is.join("\n")))
+        .map_err(failed("being ready"))?;
+    // Before the first child, so that none of them ends unseen.
     let ends = SigSet::from(Signal::SIGCHLD);
     let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ends), None)
         .and_then(|()| SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
@@ -99,9 +100,9 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     let ended =
         Netlink::listen(SockProtocol::NetlinkSockDiag, ENDED_GROUPS).map_err(failed("hearing of sockets that end"))?;
     let wake = hear_frames(WAKE).map_err(failed("hearing of the controller"))?;
-    std::thread::sleep(until_begin());
-    let mut guest = Live {
-        inside,
+    std::thread::sleep(time_to_begin());
+    let mut guest = RunningGuest {
+        config,
         place,
         signals,
         sockets,
@@ -109,20 +110,20 @@ fn live(work: &str, place: usize) -> Result<(), String> {
         wake,
         running: Vec::new(),
         terminals: Vec::new(),
-        asked: BTreeSet::new(),
+        started: BTreeSet::new(),
     };
-    let commands = std::mem::take(&mut guest.inside.commands);
+    let commands = std::mem::take(&mut guest.config.commands);
     for (command, argv, input) in commands {
-        guest.start(command.to_string(), &argv, &guest.inside.folder.clone(), &input)?;
+        guest.start(command.to_string(), &argv, &guest.config.folder.clone(), &input)?;
     }
     // Commands may have been asked for before there was anybody to wake.
-    guest.run_asked()?;
+    guest.run_requests()?;
     guest.serve()
 }
 
 /// A guest whose network has begun.
-struct Live {
-    inside: Inside,
+struct RunningGuest {
+    config: GuestConfig,
     place: usize,
     signals: SignalFd,
     sockets: Netlink,
@@ -131,13 +132,13 @@ struct Live {
     /// Processes, and the commands that they are.
     running: Vec<(i32, String)>,
     /// Terminals of commands.
-    terminals: Vec<Terminal>,
+    terminals: Vec<Pty>,
     /// Commands that were asked for and have been started.
-    asked: BTreeSet<String>,
+    started: BTreeSet<String>,
 }
 
 /// A terminal of a command's: its end that is not the command's.
-struct Terminal {
+struct Pty {
     command: String,
     keys: File,
     /// File for the output of the command.
@@ -146,9 +147,9 @@ struct Terminal {
     typed: Vec<u8>,
 }
 
-impl Terminal {
+impl Pty {
     /// Passes on what can be; false: nobody has the other end any more.
-    fn pass_on(&mut self) -> bool {
+    fn copy(&mut self) -> bool {
         while !self.typed.is_empty() {
             match self.keys.write(&self.typed) {
                 Ok(written) => drop(self.typed.drain(..written)),
@@ -168,18 +169,19 @@ impl Terminal {
     }
 }
 
-impl Live {
+impl RunningGuest {
     fn start(&mut self, command: String, argv: &[String], folder: &Path, input: &Input) -> Result<(), String> {
-        match start(&self.inside, &command, argv, folder, input) {
+        match start(&self.config, &command, argv, folder, input) {
             Ok((pid, terminal)) => {
                 self.running.push((pid, command));
                 self.terminals.extend(terminal);
             }
             Err(error) => {
-                let shared = Path::new(SHARED);
+                let shared = Path::new(GUEST_FOLDER);
                 let why = format!("airtcp: {}: {error}\n", argv.first().map_or("", String::as_str));
-                let _ = fs::write(shared.join(output(&command)), why);
-                write_whole(&shared.join(status(&command)), "127").map_err(|error| format!("a status: {error}"))?;
+                let _ = fs::write(shared.join(output_file(&command)), why);
+                write_atomically(&shared.join(status_file(&command)), "127")
+                    .map_err(|error| format!("a status: {error}"))?;
             }
         }
         Ok(())
@@ -191,7 +193,7 @@ impl Live {
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.wake.as_fd(), PollFlags::POLLIN),
             ];
-            for Terminal { keys, typed, .. } in &self.terminals {
+            for Pty { keys, typed, .. } in &self.terminals {
                 let more = if typed.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
                 fds.push(PollFd::new(keys.as_fd(), PollFlags::POLLIN | more));
             }
@@ -199,8 +201,8 @@ impl Live {
                 continue;
             }
             while let Ok(Some(_)) = self.signals.read_signal() {}
-            // ChildSetup it is told that a command has ended: its last words.
-            self.terminals.retain_mut(Terminal::pass_on);
+            // Before it is told that a command has ended: its last words.
+            self.terminals.retain_mut(Pty::copy);
             self.reap()?;
             let mut what = 0;
             let mut body = [0; 64];
@@ -209,11 +211,11 @@ impl Live {
                 what |= body[0];
             }
             if what & CONNECTIONS != 0 {
-                self.look().map_err(|error| format!("its connections: {error}"))?;
+                self.write_connections().map_err(|error| format!("its connections: {error}"))?;
             }
             if what & COMMANDS != 0 {
-                self.run_asked()?;
-                self.take_keys();
+                self.run_requests()?;
+                self.read_keys();
             }
         }
     }
@@ -228,48 +230,50 @@ impl Live {
             };
             if let Some(place) = self.running.iter().position(|(known, _)| *known == pid.as_raw()) {
                 let (_, command) = self.running.remove(place);
-                let path = Path::new(SHARED).join(status(&command));
-                write_whole(&path, &code.to_string()).map_err(|error| format!("a status: {error}"))?;
+                let path = Path::new(GUEST_FOLDER).join(status_file(&command));
+                write_atomically(&path, &code.to_string()).map_err(|error| format!("a status: {error}"))?;
             }
         }
     }
 
     /// Writes down what the kernel knows of its TCP connections.
-    fn look(&self) -> io::Result<()> {
-        let look = Look {
+    fn write_connections(&self) -> io::Result<()> {
+        let snapshot = ConnectionSnapshot {
             ns: now().since(GuestTime::BEGIN).as_ns(),
             open: open_connections(&self.sockets)?,
             ended: ended_connections(&self.ended),
         };
-        if look.open.is_empty() && look.ended.is_empty() {
+        if snapshot.open.is_empty() && snapshot.ended.is_empty() {
             return Ok(());
         }
-        let mut line = serde_json::to_vec(&look)?;
+        let mut line = serde_json::to_vec(&snapshot)?;
         line.push(b'\n');
-        let path = Path::new(SHARED).join(connections(self.place));
+        let path = Path::new(GUEST_FOLDER).join(connections_file(self.place));
         OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
     }
 
-    fn take_keys(&mut self) {
+    fn read_keys(&mut self) {
         for terminal in &mut self.terminals {
-            for lot in console::take(Path::new(SHARED), &terminal.command) {
-                terminal.typed.extend_from_slice(&lot.keys);
-                if let Some(size) = lot.size {
+            for batch in console::take_batches(Path::new(GUEST_FOLDER), &terminal.command) {
+                terminal.typed.extend_from_slice(&batch.keys);
+                if let Some(size) = batch.size {
                     let _ = set_terminal_size(terminal.keys.as_raw_fd(), size);
                 }
             }
         }
-        self.terminals.retain_mut(Terminal::pass_on);
+        self.terminals.retain_mut(Pty::copy);
     }
 
-    fn run_asked(&mut self) -> Result<(), String> {
-        let shared = Path::new(SHARED);
-        for name in asked(shared) {
-            if !self.asked.insert(name.clone()) {
+    fn run_requests(&mut self) -> Result<(), String> {
+        let shared = Path::new(GUEST_FOLDER);
+        for name in requests(shared) {
+            if !self.started.insert(name.clone()) {
                 continue;
             }
-            let text = fs::read_to_string(shared.join(format!("{}{name}{}", ASKED.0, ASKED.1)));
-            let Some(asked) = text.ok().and_then(|text| serde_json::from_str::<Asked>(&text).ok()) else { continue };
+            let text = fs::read_to_string(shared.join(format!("{}{name}{}", REQUEST_FILE.0, REQUEST_FILE.1)));
+            let Some(asked) = text.ok().and_then(|text| serde_json::from_str::<CommandRequest>(&text).ok()) else {
+                continue;
+            };
             if asked.host == self.place {
                 self.start(name, &asked.argv, &asked.folder, &asked.input)?;
             }
@@ -285,31 +289,31 @@ pub(crate) fn now() -> GuestTime {
 }
 
 /// The time that is left to boot.
-pub(crate) fn until_begin() -> Duration {
+pub(crate) fn time_to_begin() -> Duration {
     Duration::from_nanos(GuestTime::BEGIN.since(now()).as_ns())
 }
 
 fn start(
-    inside: &Inside,
+    config: &GuestConfig,
     command: &str,
     argv: &[String],
     folder: &Path,
     input: &Input,
-) -> io::Result<(i32, Option<Terminal>)> {
+) -> io::Result<(i32, Option<Pty>)> {
     let Some((program, arguments)) = argv.split_first() else { return Err(io::ErrorKind::NotFound.into()) };
-    let shared = Path::new(SHARED);
-    let out = OpenOptions::new().create(true).append(true).open(shared.join(output(command)))?;
+    let shared = Path::new(GUEST_FOLDER);
+    let out = OpenOptions::new().create(true).append(true).open(shared.join(output_file(command)))?;
     let mut child = Command::new(program);
-    child.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("TMPDIR", TEMPORARY);
-    child.args(arguments).envs(inside.env.iter().map(|(key, value)| (key, value)));
+    child.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("TMPDIR", TEMP_FOLDER);
+    child.args(arguments).envs(config.env.iter().map(|(key, value)| (key, value)));
     let mut terminal = None;
     let mut before = ChildSetup::default();
     match input {
         Input::Nothing => child.stdin(File::open("/dev/null")?).stdout(out.try_clone()?).stderr(out),
-        Input::Whole => child.stdin(File::open(shared.join(whole(command)))?).stdout(out.try_clone()?).stderr(out),
+        Input::File => child.stdin(File::open(shared.join(input_file(command)))?).stdout(out.try_clone()?).stderr(out),
         Input::Terminal(screen) => {
             let (keys, theirs) = open_terminal(screen)?;
-            terminal = Some(Terminal { command: command.to_owned(), keys, out, typed: Vec::new() });
+            terminal = Some(Pty { command: command.to_owned(), keys, out, typed: Vec::new() });
             before.begins_session = true;
             child.env("TERM", &screen.term);
             child.stdin(theirs.try_clone()?).stdout(theirs.try_clone()?).stderr(theirs)
@@ -321,7 +325,7 @@ fn start(
 }
 
 /// A terminal that nobody has yet: the end for keys, which never waits, and the command's.
-fn open_terminal(screen: &Screen) -> io::Result<(File, File)> {
+fn open_terminal(screen: &TerminalSettings) -> io::Result<(File, File)> {
     let ends = openpty(None, None)?;
     for end in [&ends.master, &ends.slave] {
         fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;

@@ -82,17 +82,17 @@ impl Patience {
     }
 
     /// Asks this whether the network is to end.
-    pub fn interrupt_by(&mut self, interrupt: Interrupt) {
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = Some(interrupt);
     }
 
     /// Asks nobody any more.
-    pub fn interrupt_no_more(&mut self) {
+    pub fn remove_interrupt(&mut self) {
         self.interrupt = None;
     }
 
     /// Time goes on.
-    pub fn goes_on(&mut self) {
+    pub fn time_goes_on(&mut self) {
         self.since = Instant::now();
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let (mut patience, ours, mut theirs) = impatient();
         patience.set_silence(Duration::from_secs(600));
         let mut asked = 0;
-        patience.interrupt_by(Box::new(move || {
+        patience.set_interrupt(Box::new(move || {
             asked += 1;
             asked > 2
         }));

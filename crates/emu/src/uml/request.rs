@@ -13,8 +13,8 @@ use nix::sys::stat::fstat;
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 
 use super::console::{Keyboard, Typed};
-use super::files::{self, ASKED, Asked, Input, Screen, whole};
-use super::shared_folder::Shared;
+use super::files::{self, CommandRequest, Input, REQUEST_FILE, TerminalSettings, input_file};
+use super::untrusted_folder::UntrustedFolder;
 use crate::common::output::not_written;
 use crate::common::process::{Process, current_user, is_same_open_file};
 use crate::common::stop::Stop;
@@ -22,7 +22,8 @@ use crate::common::stop::Stop;
 /// How often this process looks for what its command in a guest has written, in the machine's time.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Exit code of a command that was left with [`super::console::LEAVE`]: as if it was interrupted.
+/// Exit code of a command that was left with [`super::console::LEAVE_KEY`]: as if it was
+/// interrupted.
 const LEFT: u8 = 130;
 
 /// Longest text of a command's status.
@@ -30,9 +31,9 @@ const STATUS: u64 = 64;
 
 /// The folder that guests share with their network's process. It is in memory, nobody outside of
 /// the network sees it, and it is this user's.
-fn shared_folder(network: &Process, work: &Path) -> Result<Shared, String> {
+fn untrusted_folder(network: &Process, work: &Path) -> Result<UntrustedFolder, String> {
     let text = |error: io::Error| format!("{}: {error}", work.display());
-    let shared = Shared::open(&network.root().map_err(text)?, work).map_err(text)?;
+    let shared = UntrustedFolder::open(&network.root().map_err(text)?, work).map_err(text)?;
     let is_theirs = fstatfs(shared.folder()).is_ok_and(|about| about.filesystem_type() == TMPFS_MAGIC)
         && fstat(shared.folder()).is_ok_and(|about| about.st_uid == current_user().as_raw());
     let namespace = |of: &Process| of.namespace("mnt").map_err(text);
@@ -47,7 +48,7 @@ fn shared_folder(network: &Process, work: &Path) -> Result<Shared, String> {
 /// that guests share.
 pub(crate) fn run(network: &Process, work: &Path, host: usize, command: &[&str]) -> Result<ExitCode, Stop> {
     let pid = network.pid;
-    let work = shared_folder(network, work).map_err(|why| Stop::failure(format!("network {pid}: {why}")))?;
+    let work = untrusted_folder(network, work).map_err(|why| Stop::failure(format!("network {pid}: {why}")))?;
     let failed = |error: io::Error| Stop::failure(format!("network {pid}: asking for a command: {error}"));
     // Never that of an earlier process, which had the same number: guests answer each name once.
     let began = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
@@ -59,24 +60,24 @@ pub(crate) fn run(network: &Process, work: &Path, host: usize, command: &[&str])
     if argv.is_empty() {
         argv.push(std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned()));
         if nix::unistd::isatty(io::stdin()).unwrap_or(false) {
-            input = Input::Terminal(Screen::here());
-            keyboard = Some(Keyboard::take(name.clone()).map_err(failed)?);
+            input = Input::Terminal(TerminalSettings::of_stdin());
+            keyboard = Some(Keyboard::open(name.clone()).map_err(failed)?);
         } else {
-            input = Input::Whole;
-            let mut file = work.create(&whole(&name)).map_err(failed)?;
+            input = Input::File;
+            let mut file = work.create(&input_file(&name)).map_err(failed)?;
             io::copy(&mut io::stdin(), &mut file).map_err(failed)?;
         }
     }
-    let asked = Asked { host, argv, folder, input };
+    let asked = CommandRequest { host, argv, folder, input };
     let text = serde_json::to_string(&asked).map_err(|error| failed(error.into()))?;
-    work.write_whole(&format!("{}{name}{}", ASKED.0, ASKED.1), &text).map_err(failed)?;
+    work.write_atomically(&format!("{}{name}{}", REQUEST_FILE.0, REQUEST_FILE.1), &text).map_err(failed)?;
     let mut shown = 0;
     loop {
         // In this order: what was written before the end is all there is.
-        let status = work.text(&files::status(&name), STATUS).map_err(failed)?;
-        if let Some(mut file) = work.read(&files::output(&name)).map_err(failed)? {
+        let status = work.text(&files::status_file(&name), STATUS).map_err(failed)?;
+        if let Some(mut file) = work.read(&files::output_file(&name)).map_err(failed)? {
             file.seek(SeekFrom::Start(shown)).map_err(failed)?;
-            let more = Shared::written(&file).saturating_sub(shown);
+            let more = UntrustedFolder::written(&file).saturating_sub(shown);
             shown += show(file.take(more)).map_err(|error| not_written(&error))?;
         }
         if let Some(status) = status {
@@ -91,11 +92,11 @@ pub(crate) fn run(network: &Process, work: &Path, host: usize, command: &[&str])
             std::thread::sleep(LOOK);
             continue;
         };
-        let mut keys = [PollFd::new(keyboard.waits_for(), PollFlags::POLLIN)];
+        let mut keys = [PollFd::new(keyboard.descriptor(), PollFlags::POLLIN)];
         // Interrupted by the terminal's new size, which is looked at below.
         let _ = poll(&mut keys, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO));
         let has_keys = keys[0].any().unwrap_or(false);
-        if keyboard.hand_on(&work.path(), has_keys).map_err(failed)? == Typed::Leave {
+        if keyboard.send(&work.path(), has_keys).map_err(failed)? == Typed::Leave {
             return Ok(ExitCode::from(LEFT));
         }
     }

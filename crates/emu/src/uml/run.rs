@@ -26,10 +26,10 @@ use serde_json::{Map, Value, json};
 
 use super::boot::{self, Card, Kernel};
 use super::console::{self, Keyboard, Typed};
-use super::controller::{Controller, Failure, Guest, Pace, Verdict};
-use super::files::{self, Input, Inside, Look, Screen, whole};
-use super::shared_folder::Shared;
-use super::work::Work;
+use super::controller::{Controller, Decision, Failure, Guest, Pace};
+use super::files::{self, ConnectionSnapshot, GuestConfig, Input, TerminalSettings, input_file};
+use super::shared_folder::SharedFolder;
+use super::untrusted_folder::UntrustedFolder;
 use crate::common::addresses::hosts_file;
 use crate::common::capture::Recorder;
 use crate::common::config::{GuestsConfig, RunConfig};
@@ -45,18 +45,18 @@ use crate::common::store::{CommandReport, OUTPUT, Store, meanings};
 use crate::common::world::{Attached, RealHost, SimulatedNetwork, attach, environment};
 
 /// Signals are looked at after so many turns of guests.
-const LOOK: u32 = 64;
+const CHECK_TURNS: u32 = 64;
 /// Connections of guests are written down this often.
-const LOOK_EVERY: Span = Span::from_ms(100);
+const SNAPSHOT_INTERVAL: Span = Span::from_ms(100);
 /// Bytes that are read of a guest's reports on its connections at most, and of one line of them.
-const MOST_CONNECTIONS: u64 = 1 << 30;
-const LONGEST_LOOK: u64 = 16 << 20;
+const MAX_CONNECTIONS_BYTES: u64 = 1 << 30;
+const MAX_SNAPSHOT_BYTES: u64 = 16 << 20;
 /// Bytes of a command's output that are shown at once.
-const LOT_BYTES: u64 = 1 << 20;
+const OUTPUT_BATCH_BYTES: u64 = 1 << 20;
 /// The network goes on for so long while they are once more, when all is over.
-const LAST_LOOK: Span = Span::from_ms(1);
+const LAST_SNAPSHOT_TIME: Span = Span::from_ms(1);
 
-/// Runs the config; the exit code is the deciding command's.
+/// Runs the network of a configuration; the exit code is the deciding command's.
 pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<ExitCode, Stop> {
     end_with_parent(config.parent)?;
     let scenario =
@@ -64,17 +64,17 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     let mut attached = attach(&scenario, config)?;
     attached.network.report_releases();
     become_root().map_err(Stop::bad_input)?;
-    let work = Rc::new(Work::make(&guests_config.kernel).map_err(Stop::failure)?);
+    let work = Rc::new(SharedFolder::make(&guests_config.kernel).map_err(Stop::failure)?);
     let begun = Instant::now();
-    let told = inputs(config, work.path())
-        .and_then(|inputs| Ok((tell(config, guests_config, &attached, work.path(), &inputs)?, inputs)))
+    let result = inputs(config, work.path())
+        .and_then(|inputs| Ok((write_guest_configs(config, guests_config, &attached, work.path(), &inputs)?, inputs)))
         .map_err(|error| Stop::failure(format!("guests: {error}")));
-    let (kernels, inputs) = told?;
+    let (kernels, inputs) = result?;
     let signals = signals::signal_fd(&[Signal::SIGWINCH]).map_err(|error| Stop::failure(error.desc()))?;
     let recorder = Recorder::begin(config, attached.hosts.iter().map(|real| real.name.as_str()), true)?;
-    stay_here();
+    stay_on_processor();
     let mut interrupted = None;
-    let begun_guests = boot::begin(&work, &kernels, &mut || ends(&signals, &mut interrupted));
+    let begun_guests = boot::begin(&work, &kernels, &mut || end_signal(&signals, &mut interrupted));
     if let Some(number) = interrupted {
         return Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1)));
     }
@@ -86,7 +86,7 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     }
     let lasts = config.for_s.map(Span::from_secs_f64);
     let mut controller = Controller::new(network, recorder, guests, lasts);
-    controller.look_every(LOOK_EVERY);
+    controller.snapshot_every(SNAPSHOT_INTERVAL);
     let names = real.iter().map(|real| real.name.clone());
     let hosts_shown = names.map(|name| StateHost { name, namespace: -1, env: Vec::new() }).collect();
     let shown =
@@ -94,9 +94,9 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     let _shown =
         shown.publish().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
     let typed_at = inputs.iter().position(|input| matches!(input, Input::Terminal(_)));
-    let keyboard = typed_at.map(|place| Keyboard::take(place.to_string())).transpose();
+    let keyboard = typed_at.map(|place| Keyboard::open(place.to_string())).transpose();
     let keyboard = keyboard.map_err(|error| Stop::failure(format!("the terminal: {error}")))?;
-    let outside = Rc::new(RefCell::new(Outside {
+    let supervisor = Rc::new(RefCell::new(Supervisor {
         outputs: Outputs::new(config, Rc::clone(&work)),
         signals,
         keyboard,
@@ -106,25 +106,25 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
         asked: 0,
         interrupted: None,
         anchor: None,
-        looked: Instant::now(),
+        checked_at: Instant::now(),
     }));
     if typed_at.is_some() {
-        let pacer = Rc::clone(&outside);
-        controller.pace_by(Box::new(move |now, then| pacer.borrow_mut().pace(now, then)));
+        let pacer = Rc::clone(&supervisor);
+        controller.set_pacer(Box::new(move |now, then| pacer.borrow_mut().pace(now, then)));
     }
-    let asked = Rc::clone(&outside);
-    controller.interrupt_by(Box::new(move || asked.borrow_mut().is_interrupted()));
-    let ran = controller.run(&mut |_| outside.borrow_mut().look());
+    let asked = Rc::clone(&supervisor);
+    controller.set_interrupt(Box::new(move || asked.borrow_mut().is_interrupted()));
+    let ran = controller.run(&mut |_| supervisor.borrow_mut().check());
     let ended = controller.now();
-    controller.pace_no_more();
-    let Outside { mut outputs, keyboard, interrupted, .. } =
-        Rc::into_inner(outside).ok_or_else(|| Stop::failure("the terminal is still in use"))?.into_inner();
+    controller.remove_callbacks();
+    let Supervisor { mut outputs, keyboard, interrupted, .. } =
+        Rc::into_inner(supervisor).ok_or_else(|| Stop::failure("the terminal is still in use"))?.into_inner();
     if ran.is_ok() && config.record.is_some() && interrupted.is_none() {
         // If a guest has failed, what it knew last is what there is.
-        let _ = controller.look_once_more(LAST_LOOK);
+        let _ = controller.last_snapshot(LAST_SNAPSHOT_TIME);
     }
     outputs.show();
-    outputs.look();
+    outputs.read_status();
     // Lines from here on need the terminal as it was.
     drop(keyboard);
     drop(running);
@@ -132,7 +132,8 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
         return Err(Stop::failure(why));
     }
     if let Err(failure) = ran.or_else(Failure::unless_interrupted) {
-        let last: Vec<String> = (0..kernels.len()).flat_map(|place| work.last_lines(&files::log(place), 3)).collect();
+        let last: Vec<String> =
+            (0..kernels.len()).flat_map(|place| work.last_lines(&files::log_file(place), 3)).collect();
         return Err(Stop::failure(format!("{failure}\n{}", last.join("\n"))));
     }
     let wall_s = begun.elapsed().as_secs_f64();
@@ -147,7 +148,15 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
         config,
         guests_config,
         controller,
-        &Told { real: &real, left_out, outputs: &outputs, work: &work, ended, wall_s, is_typed: typed_at.is_some() },
+        &RunResult {
+            real: &real,
+            left_out,
+            outputs: &outputs,
+            work: &work,
+            ended,
+            wall_s,
+            is_typed: typed_at.is_some(),
+        },
     )?;
     if let Some(error) = &outputs.lost {
         return Err(not_written(error));
@@ -159,7 +168,7 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
 /// Guests and this process take turns. On one processor a turn wakes no other, which makes it about
 /// three times as fast. Where there is another run the system has most likely put the two on
 /// different ones.
-fn stay_here() {
+fn stay_on_processor() {
     let mut only = CpuSet::new();
     if sched_getcpu().is_ok_and(|here| only.set(here).is_ok()) {
         // Without leave everything takes longer, and comes out the same.
@@ -168,14 +177,14 @@ fn stay_here() {
 }
 
 /// Writes down what each guest is told, and how it is started.
-fn tell(
+fn write_guest_configs(
     config: &RunConfig,
     guests_config: &GuestsConfig,
     attached: &Attached,
     work: &Path,
     inputs: &[Input],
 ) -> std::io::Result<Vec<Kernel>> {
-    // By a name without namespaces, which would end the word on a kernel's command line.
+    // By a name without spaces, which would end the word on a kernel's command line.
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
     let hosts = hosts_file(attached.network.all_hosts(), attached.has_v6());
@@ -183,7 +192,7 @@ fn tell(
     let mut kernels = Vec::new();
     for (place, (real, env)) in attached.hosts.iter().zip(environment(config, attached)).enumerate() {
         let commands = config.commands.iter().enumerate().filter(|(_, command)| command.host == real.name);
-        let inside = Inside {
+        let guest_config = GuestConfig {
             host: real.name.clone(),
             device: real.device.to_owned(),
             addresses: real.addresses,
@@ -194,7 +203,7 @@ fn tell(
             commands: commands.map(|(place, command)| (place, command.argv.clone(), inputs[place].clone())).collect(),
             folder: folder.clone(),
         };
-        fs::write(work.join(files::told(place)), serde_json::to_vec(&inside)?)?;
+        fs::write(work.join(files::config_file(place)), serde_json::to_vec(&guest_config)?)?;
         kernels.push(Kernel {
             program: guests_config.kernel.clone(),
             arguments: boot::arguments(work, place, &guests_config.memory, &init, Card::Net),
@@ -205,35 +214,36 @@ fn tell(
 }
 
 /// True if a guest says that it could not do what it was told.
-fn has_failed(work: &Work, hosts: usize) -> bool {
-    let says = |place| work.ready(&files::ready(place)).is_some_and(|said| said.starts_with("error "));
+fn has_failed(work: &SharedFolder, hosts: usize) -> bool {
+    let says = |place| work.ready(&files::ready_file(place)).is_some_and(|said| said.starts_with("error "));
     (0..hosts).any(says)
 }
 
 /// Why a guest did not get ready, if one did not.
-fn not_ready(work: &Work, real: &[RealHost]) -> Option<String> {
+fn not_ready(work: &SharedFolder, real: &[RealHost]) -> Option<String> {
     real.iter().enumerate().find_map(|(place, real)| {
-        let said = work.ready(&files::ready(place)).unwrap_or_default();
+        let said = work.ready(&files::ready_file(place)).unwrap_or_default();
         if said.starts_with("ready ") {
             return None;
         }
-        let log = work.last_lines(&files::log(place), usize::MAX).join("\n");
+        let log = work.last_lines(&files::log_file(place), usize::MAX).join("\n");
         let why = said.strip_prefix("error ").unwrap_or(log.trim_end());
         Some(format!("host {:?} was not ready when the network began: {why}", real.name))
     })
 }
 
-/// Inputs of the config's commands, by their place. A file that is whole is put where guests find it.
+/// Inputs of the configured commands, by their place. A file that is whole is put where guests find
+/// it.
 fn inputs(config: &RunConfig, work: &Path) -> std::io::Result<Vec<Input>> {
     let input = |(place, command): (usize, &crate::common::config::CommandConfig)| {
         if !command.reads {
             return Ok(Input::Nothing);
         }
         if is_terminal() {
-            return Ok(Input::Terminal(Screen::here()));
+            return Ok(Input::Terminal(TerminalSettings::of_stdin()));
         }
-        std::io::copy(&mut std::io::stdin(), &mut fs::File::create(work.join(whole(&place.to_string())))?)?;
-        Ok(Input::Whole)
+        std::io::copy(&mut std::io::stdin(), &mut fs::File::create(work.join(input_file(&place.to_string())))?)?;
+        Ok(Input::File)
     };
     config.commands.iter().enumerate().map(input).collect()
 }
@@ -244,12 +254,12 @@ fn is_terminal() -> bool {
 
 /// The outside of the network: signals, commands that somebody asks for, and whoever sits at the
 /// terminal.
-struct Outside {
+struct Supervisor {
     outputs: Outputs,
     signals: SignalFd,
     /// If there is one, time goes no faster than the machine's.
     keyboard: Option<Keyboard>,
-    work: Rc<Work>,
+    work: Rc<SharedFolder>,
     hosts: usize,
     turns: u32,
     /// Commands that were asked for so far.
@@ -258,14 +268,14 @@ struct Outside {
     /// The machine's time and the network's that belong together.
     anchor: Option<(Instant, Time)>,
     /// When keyboard and signals were last looked at.
-    looked: Instant,
+    checked_at: Instant,
 }
 
 /// The keyboard is looked at this often, whatever the network does, and other terminals' commands.
-const KEYS: Duration = Duration::from_millis(20);
+const CONSOLE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// True if a signal to end has come; `number` is the signal.
-fn ends(signals: &SignalFd, number: &mut Option<i32>) -> bool {
+fn end_signal(signals: &SignalFd, number: &mut Option<i32>) -> bool {
     while let Ok(Some(signal)) = signals.read_signal() {
         let came = signed32(signal.ssi_signo);
         // The terminal's new size is looked at with its keys.
@@ -276,72 +286,73 @@ fn ends(signals: &SignalFd, number: &mut Option<i32>) -> bool {
     number.is_some()
 }
 
-impl Outside {
+impl Supervisor {
     /// After each turn of a guest.
-    fn look(&mut self) -> Verdict {
+    fn check(&mut self) -> Decision {
         self.turns = self.turns.wrapping_add(1);
-        if self.turns % LOOK == 0 {
+        if self.turns % CHECK_TURNS == 0 {
             if self.is_interrupted() {
-                return Verdict::Over;
+                return Decision::End;
             }
             self.outputs.show();
             if has_failed(&self.work, self.hosts) {
-                return Verdict::Over;
+                return Decision::End;
             }
-            if self.is_asked() {
-                return if self.outputs.look() == Verdict::Over { Verdict::Over } else { Verdict::Wake };
+            if self.has_requests() {
+                return if self.outputs.read_status() == Decision::End { Decision::End } else { Decision::Wake };
             }
         }
-        self.outputs.look()
+        self.outputs.read_status()
     }
 
     fn is_interrupted(&mut self) -> bool {
-        ends(&self.signals, &mut self.interrupted)
+        end_signal(&self.signals, &mut self.interrupted)
     }
 
     /// True if somebody else has asked for a command, or typed.
-    fn is_asked(&mut self) -> bool {
-        let asked = files::asked(self.work.path()).len();
+    fn has_requests(&mut self) -> bool {
+        let asked = files::requests(self.work.path()).len();
         let is_new = asked > self.asked;
         self.asked = asked;
-        is_new || console::are_waiting(self.work.path())
+        is_new || console::has_batches(self.work.path())
     }
 
-    /// ChildSetup time goes on to `then`: waits until the machine's has gone on as far, or somebody
+    /// Before time goes on to `then`: waits until the machine's has gone on as far, or somebody
     /// types. If the network is slower than the machine, it does not hurry afterwards.
     fn pace(&mut self, now: Time, then: Time) -> Pace {
         let (begun, at) = *self.anchor.get_or_insert((Instant::now(), now));
         let due = (then != Time::NEVER).then(|| begun + Duration::from_nanos(then.since(at).as_ns()));
         if let Some(late) = due.and_then(|due| Instant::now().checked_duration_since(due)) {
-            if late > KEYS {
+            if late > CONSOLE_INTERVAL {
                 self.anchor = Some((Instant::now(), then));
             }
-            if self.looked.elapsed() < KEYS {
-                return Pace::On;
+            if self.checked_at.elapsed() < CONSOLE_INTERVAL {
+                return Pace::Continue;
             }
         }
         loop {
             self.outputs.show();
-            let left = due.map_or(KEYS, |due| due.saturating_duration_since(Instant::now())).min(KEYS);
+            let left =
+                due.map_or(CONSOLE_INTERVAL, |due| due.saturating_duration_since(Instant::now())).min(CONSOLE_INTERVAL);
             let keys = self.wait(left);
-            self.looked = Instant::now();
+            self.checked_at = Instant::now();
             if self.is_interrupted() {
-                return Pace::Over;
+                return Pace::End;
             }
-            let typed = self.keyboard.as_mut().map_or(Ok(Typed::Nothing), |own| own.hand_on(self.work.path(), keys));
+            let typed = self.keyboard.as_mut().map_or(Ok(Typed::Nothing), |own| own.send(self.work.path(), keys));
             match typed {
                 Ok(Typed::Nothing) => {}
                 Ok(Typed::Keys) => return Pace::Wake(at + span(begun.elapsed())),
                 Ok(Typed::Leave) | Err(_) => {
                     self.interrupted = Some(Signal::SIGINT as i32);
-                    return Pace::Over;
+                    return Pace::End;
                 }
             }
-            if left == KEYS && self.is_asked() {
+            if left == CONSOLE_INTERVAL && self.has_requests() {
                 return Pace::Wake(at + span(begun.elapsed()));
             }
             if due.is_some_and(|due| Instant::now() >= due) {
-                return Pace::On;
+                return Pace::Continue;
             }
         }
     }
@@ -349,7 +360,7 @@ impl Outside {
     /// Waits for keys or a signal, and says whether there are keys.
     fn wait(&self, left: Duration) -> bool {
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        let keys = self.keyboard.as_ref().map(Keyboard::waits_for);
+        let keys = self.keyboard.as_ref().map(Keyboard::descriptor);
         fds.extend(keys.map(|keys| PollFd::new(keys, PollFlags::POLLIN)));
         let left = TimeSpec::from_duration(left);
         ppoll(&mut fds, Some(left), None).is_ok() && fds.get(1).and_then(PollFd::any).unwrap_or(false)
@@ -362,7 +373,7 @@ fn span(duration: Duration) -> Span {
 
 /// Outputs of commands, and how they end.
 struct Outputs {
-    work: Rc<Work>,
+    work: Rc<SharedFolder>,
     /// By place: the host, and whether it is in front.
     commands: Vec<(String, bool)>,
     /// End of a line. A terminal in raw mode needs the carriage return as well.
@@ -375,7 +386,7 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn new(config: &RunConfig, work: Rc<Work>) -> Outputs {
+    fn new(config: &RunConfig, work: Rc<SharedFolder>) -> Outputs {
         let many = config.commands.len();
         let in_front = config.commands.iter().position(|command| command.in_front);
         let last = if config.for_s.is_none() { many.checked_sub(1) } else { None };
@@ -393,14 +404,14 @@ impl Outputs {
     }
 
     /// `Over` if the command that decides has ended, or all of them.
-    fn look(&mut self) -> Verdict {
+    fn read_status(&mut self) -> Decision {
         for (place, status) in self.status.iter_mut().enumerate().filter(|(_, status)| status.is_none()) {
-            let text = self.work.status(&files::status(place));
+            let text = self.work.status(&files::status_file(place));
             *status = text.and_then(|text| text.trim().parse().ok());
         }
         let decided = self.decider.is_some_and(|place| self.status[place].is_some());
         let all = !self.status.is_empty() && self.status.iter().all(Option::is_some);
-        if decided || all { Verdict::Over } else { Verdict::On }
+        if decided || all { Decision::End } else { Decision::Continue }
     }
 
     /// Writes what commands have written since the last time. Lines of those that are not in front
@@ -416,13 +427,13 @@ impl Outputs {
     fn show_to(&mut self, out: &mut dyn Write) -> std::io::Result<()> {
         let mut written = Ok(());
         for (place, (host, in_front)) in self.commands.iter().enumerate() {
-            let Some(mut file) = self.work.read(&files::output(place)) else { continue };
+            let Some(mut file) = self.work.read(&files::output_file(place)) else { continue };
             // As far as it is written: whoever writes on meanwhile is read the next time.
-            let end = Shared::written(&file);
+            let end = UntrustedFolder::written(&file);
             let mut bytes = Vec::new();
             while self.shown[place] < end {
                 bytes.clear();
-                let most = LOT_BYTES.min(end - self.shown[place]);
+                let most = OUTPUT_BATCH_BYTES.min(end - self.shown[place]);
                 let read = file.seek(SeekFrom::Start(self.shown[place]));
                 if read.and_then(|_| (&mut file).take(most).read_to_end(&mut bytes)).is_err() {
                     break;
@@ -430,7 +441,7 @@ impl Outputs {
                 let is_last = self.status[place].is_some() && self.shown[place] + most == end;
                 let lines = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
                 // A line that fills a lot has no end.
-                let is_whole = *in_front || is_last || (lines == 0 && most == LOT_BYTES);
+                let is_whole = *in_front || is_last || (lines == 0 && most == OUTPUT_BATCH_BYTES);
                 let whole = if is_whole { bytes.len() } else { lines };
                 if whole == 0 {
                     break;
@@ -457,20 +468,20 @@ impl Outputs {
 }
 
 /// Tables of what the guests' kernels knew of their connections.
-fn connections(real: &[RealHost], work: &Work) -> Vec<Table> {
+fn connections(real: &[RealHost], work: &SharedFolder) -> Vec<Table> {
     let mut log = ConnectionLog::default();
     for (place, real) in real.iter().enumerate() {
-        let Some(file) = work.read(&files::connections(place)) else { continue };
-        let mut file = BufReader::new(file.take(MOST_CONNECTIONS));
+        let Some(file) = work.read(&files::connections_file(place)) else { continue };
+        let mut file = BufReader::new(file.take(MAX_CONNECTIONS_BYTES));
         let mut line = Vec::new();
         // A line that is cut or too long is no look, and the rest of it neither.
-        while (&mut file).take(LONGEST_LOOK).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            let look = serde_json::from_slice::<Look>(&line);
+        while (&mut file).take(MAX_SNAPSHOT_BYTES).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let snapshot = serde_json::from_slice::<ConnectionSnapshot>(&line);
             line.clear();
-            let Ok(look) = look else { continue };
-            let at = Time::from_ns(look.ns);
-            look.ended.into_iter().for_each(|ended| log.ended(at, place, &real.name, ended));
-            log.sample(at, place, &real.name, look.open, true);
+            let Ok(snapshot) = snapshot else { continue };
+            let at = Time::from_ns(snapshot.ns);
+            snapshot.ended.into_iter().for_each(|ended| log.ended(at, place, &real.name, ended));
+            log.sample(at, place, &real.name, snapshot.open, true);
         }
     }
     let names: Vec<String> = real.iter().map(|real| real.name.clone()).collect();
@@ -478,11 +489,11 @@ fn connections(real: &[RealHost], work: &Work) -> Vec<Table> {
 }
 
 /// Facts that are known at the end.
-struct Told<'a> {
+struct RunResult<'a> {
     real: &'a [RealHost],
     left_out: Vec<String>,
     outputs: &'a Outputs,
-    work: &'a Work,
+    work: &'a SharedFolder,
     ended: Time,
     wall_s: f64,
     /// Somebody had a terminal in it.
@@ -493,13 +504,13 @@ fn finish(
     config: &RunConfig,
     guests_config: &GuestsConfig,
     mut controller: Controller<SimulatedNetwork, Recorder>,
-    told: &Told<'_>,
+    result: &RunResult<'_>,
 ) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
     controller.tap.end().map_err(Stop::failure)?;
     let Some(record) = &config.record else { return Ok(()) };
-    let hosts = told.real.iter().zip(&controller.guests).enumerate().map(|(place, (real, guest))| {
-        let said = told.work.ready(&files::ready(place)).unwrap_or_default();
+    let hosts = result.real.iter().zip(&controller.guests).enumerate().map(|(place, (real, guest))| {
+        let said = result.work.ready(&files::ready_file(place)).unwrap_or_default();
         let sysctls = said.strip_prefix("ready ").unwrap_or("").lines();
         let sysctls =
             sysctls.filter_map(|line| line.split_once('=')).map(|(key, is)| (key.to_owned(), Value::from(is)));
@@ -520,30 +531,30 @@ fn finish(
         (real.name.clone(), about)
     });
     let hosts: Map<String, Value> = hosts.collect();
-    let commands = config.commands.iter().zip(&told.outputs.status);
+    let commands = config.commands.iter().zip(&result.outputs.status);
     let commands: Vec<CommandReport> =
         commands.map(|(c, &status)| CommandReport { host: c.host.clone(), command: c.argv.clone(), status }).collect();
     let about = json!({
         "validity": "virtual",
         "kernel": guests_config.name,
         "tcp_small_queues": true,
-        "repeatable": !told.is_typed,
-        "driver": { "wall_s": told.wall_s },
+        "repeatable": !result.is_typed,
+        "driver": { "wall_s": result.wall_s },
         "most_packets_inside": controller.most_inside(),
         "hosts": hosts,
         "commands": commands,
-        "flows_left_out": told.left_out,
+        "flows_left_out": result.left_out,
     });
     let output = controller.network.finish();
     let mut tables = output.tables;
-    tables.extend(connections(told.real, told.work));
+    tables.extend(connections(result.real, result.work));
     let mut store = Store::begin(&record.folder).map_err(failed)?;
     store.add(&tables).and_then(|()| store.end()).map_err(failed)?;
     let all = json!({
         "summary": output.summary,
         "events": output.events,
         "packets_delivered": output.packets_delivered,
-        "simulated_s": told.ended.as_secs_f64(),
+        "simulated_s": result.ended.as_secs_f64(),
         "meanings": meanings(&tables),
         "emu": about,
     });
@@ -560,7 +571,7 @@ mod tests {
     fn outputs(folder: &Path) -> Outputs {
         fs::create_dir_all(folder).unwrap();
         Outputs {
-            work: Rc::new(Work::of(folder).unwrap()),
+            work: Rc::new(SharedFolder::of(folder).unwrap()),
             commands: vec![("laptop".to_owned(), true), ("server".to_owned(), false)],
             line_end: "\n",
             status: vec![None; 2],
@@ -580,17 +591,17 @@ mod tests {
     fn output_that_a_guest_only_claims_is_not_shown_without_end() {
         let folder = std::env::temp_dir().join(format!("airtcp-outputs-{}", std::process::id()));
         let mut outputs = outputs(&folder);
-        fs::write(folder.join(files::output(0)), "in front").unwrap();
-        fs::write(folder.join(files::output(1)), "one\ntw").unwrap();
+        fs::write(folder.join(files::output_file(0)), "in front").unwrap();
+        fs::write(folder.join(files::output_file(1)), "one\ntw").unwrap();
         assert_eq!(shown(&mut outputs), "in frontserver: one\n");
         for place in [0, 1] {
-            let file = OpenOptions::new().write(true).open(folder.join(files::output(place))).unwrap();
+            let file = OpenOptions::new().write(true).open(folder.join(files::output_file(place))).unwrap();
             file.set_len(1 << 40).unwrap();
         }
         assert!(shown(&mut outputs).len() < 1 << 20);
         let status = fs::read("/proc/self/status").unwrap();
-        fs::write(folder.join(files::status(1)), status).unwrap();
-        assert_eq!(outputs.look(), Verdict::On, "text that is no number is no status");
+        fs::write(folder.join(files::status_file(1)), status).unwrap();
+        assert_eq!(outputs.read_status(), Decision::Continue, "text that is no number is no status");
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -598,7 +609,7 @@ mod tests {
     fn output_without_room_is_an_error_and_ends_nothing() {
         let folder = std::env::temp_dir().join(format!("airtcp-full-{}", std::process::id()));
         let mut outputs = outputs(&folder);
-        fs::write(folder.join(files::output(0)), "text").unwrap();
+        fs::write(folder.join(files::output_file(0)), "text").unwrap();
         let mut full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         assert_eq!(outputs.show_to(&mut full).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
         fs::remove_dir_all(folder).unwrap();

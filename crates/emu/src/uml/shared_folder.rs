@@ -1,83 +1,119 @@
-//! A folder that is shared with somebody who is not trusted: guests of a network in virtual time
-//! are root of their kernels, and may put links, pipes or anything else there.
+//! The folder that a controller and its guests share, as the controller sees it. Guests may put
+//! anything there: what is read is a file, and no more of it than it should have.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
-use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 
-/// Such a folder.
+use super::untrusted_folder::UntrustedFolder;
+use crate::common::output::visible;
+
+/// One of these folders is where guests find what is for them: a file system in memory that nobody
+/// else sees. Always the same, since a guest's random numbers follow from its command line, too.
+const PLACES: [&str; 3] = ["/media", "/mnt", "/srv"];
+/// It holds no more files. Their bytes are at most half of the machine's memory.
+const OPTIONS: &str = "mode=700,nr_inodes=65536";
+
+/// Longest text of a command's status.
+const STATUS: u64 = 64;
+/// Longest text about how a guest began.
+const READY: u64 = 64 << 10;
+/// Bytes of a guest's output that are looked at, at most.
+const SAID: u64 = 16 << 10;
+
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct Shared(OwnedFd);
+pub(crate) struct SharedFolder {
+    path: PathBuf,
+    shared: UntrustedFolder,
+}
 
-impl Shared {
-    /// The folder `path` below `root`. No link leads to it.
-    pub(crate) fn open(root: &OwnedFd, path: &Path) -> io::Result<Shared> {
-        let path = path.strip_prefix("/").unwrap_or(path);
-        let how = OpenHow::new()
-            .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-        Ok(Shared(openat2(root, path, how)?))
+impl SharedFolder {
+    /// A file system of this process and its children, gone when they are.
+    pub(crate) fn make(kernel: &Path) -> Result<SharedFolder, String> {
+        let working_folder = std::env::current_dir().unwrap_or_default();
+        let is_free = |at: &&str| Path::new(at).is_dir() && !working_folder.starts_with(at) && !kernel.starts_with(at);
+        let Some(place) = PLACES.into_iter().find(is_free) else {
+            return Err(format!("none of {} is a folder that guests can use", PLACES.join(", ")));
+        };
+        let none: Option<&str> = None;
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        unshare(CloneFlags::CLONE_NEWNS)
+            .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))
+            .and_then(|()| mount(Some("airtcp"), place, Some("tmpfs"), flags, Some(OPTIONS)))
+            .map_err(|error| format!("a private folder at {place}: {error}"))?;
+        SharedFolder::of(Path::new(place)).map_err(|error| format!("a private folder at {place}: {error}"))
     }
 
-    /// A path of the folder itself, for as long as this is kept.
-    pub(crate) fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    /// A folder that is there.
+    pub(super) fn of(path: &Path) -> std::io::Result<SharedFolder> {
+        let shared = UntrustedFolder::open(&OwnedFd::from(File::open("/")?), path)?;
+        Ok(SharedFolder { path: path.to_owned(), shared })
     }
 
-    /// The folder's descriptor.
-    pub(crate) fn folder(&self) -> &OwnedFd {
-        &self.0
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
-    fn file(&self, name: &str, flags: OFlag) -> io::Result<File> {
-        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let file = openat(&self.0, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        let kind = SFlag::from_bits_truncate(fstat(&file)?.st_mode) & SFlag::S_IFMT;
-        if kind == SFlag::S_IFREG {
-            Ok(file.into())
-        } else {
-            Err(io::Error::other(format!("{name:?} is not a file: a guest has put something else there")))
-        }
+    /// A file of it; `None`: there is none, or a guest has put something else there.
+    pub(crate) fn read(&self, name: &str) -> Option<File> {
+        self.shared.read(name).ok().flatten()
     }
 
-    /// Opens a file to read; `None`: there is none.
-    pub(crate) fn read(&self, name: &str) -> io::Result<Option<File>> {
-        match self.file(name, OFlag::O_RDONLY) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// True if there is such a file.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.read(name).is_some()
     }
 
-    /// Bytes of a file that were written: a guest can say that a file is longer, which takes no
-    /// room.
-    pub(crate) fn written(file: &File) -> u64 {
-        file.metadata().map_or(0, |about| about.len().min(about.blocks().saturating_mul(512)))
+    fn text(&self, name: &str, most: u64) -> Option<String> {
+        self.shared.text(name, most).ok().flatten()
     }
 
-    /// The text of a file, of which no more than `most` bytes are read.
-    pub(crate) fn text(&self, name: &str, most: u64) -> io::Result<Option<String>> {
-        let Some(file) = self.read(name)? else { return Ok(None) };
+    /// How a guest began.
+    pub(crate) fn ready(&self, name: &str) -> Option<String> {
+        self.text(name, READY).map(|text| visible(&text))
+    }
+
+    /// A short file: a number, or some.
+    pub(crate) fn status(&self, name: &str) -> Option<String> {
+        self.text(name, STATUS)
+    }
+
+    /// A file that is a page at most.
+    pub(crate) fn page(&self, name: &str) -> String {
+        self.text(name, 4096).unwrap_or_default()
+    }
+
+    /// All bytes of a file.
+    ///
+    /// # Errors
+    /// It has more than `most`, or cannot be read.
+    pub(crate) fn bytes(&self, name: &str, most: u64) -> Result<Vec<u8>, String> {
+        let Some(file) = self.read(name) else { return Ok(Vec::new()) };
         let mut bytes = Vec::new();
-        file.take(most).read_to_end(&mut bytes)?;
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        let read = file.take(most + 1).read_to_end(&mut bytes).map_err(|error| format!("{name}: {error}"))?;
+        if u64::try_from(read).is_ok_and(|read| read <= most) {
+            Ok(bytes)
+        } else {
+            Err(format!("{name}: a guest has written more than {most} bytes"))
+        }
     }
 
-    /// Makes a file that is not there yet.
-    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
-        self.file(name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)
-    }
-
-    /// Makes a file that is there as a whole or not at all.
-    pub(crate) fn write_whole(&self, name: &str, text: &str) -> io::Result<()> {
-        let part = format!("{name}.part");
-        self.create(&part)?.write_all(text.as_bytes())?;
-        Ok(renameat(&self.0, part.as_str(), &self.0, name)?)
+    /// The last lines of what a guest has said, as they can be shown.
+    pub(crate) fn last_lines(&self, name: &str, many: usize) -> Vec<String> {
+        let Some(mut file) = self.read(name) else { return Vec::new() };
+        let len = file.metadata().map_or(0, |about| about.len());
+        let mut bytes = Vec::new();
+        let _ =
+            file.seek(SeekFrom::Start(len.saturating_sub(SAID))).and_then(|_| file.take(SAID).read_to_end(&mut bytes));
+        let text = visible(&String::from_utf8_lossy(&bytes));
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(many)..].iter().map(|&line| line.to_owned()).collect()
     }
 }
 
@@ -86,42 +122,37 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
 
     use super::*;
 
+    /// Whatever a guest puts there in place of a file is no file, and a file is read as far as it
+    /// may be.
     #[test]
-    fn links_and_pipes_lead_nowhere() {
-        let top = std::env::temp_dir().join(format!("airtcp-shared-{}", std::process::id()));
-        let (shared, other) = (top.join("shared"), top.join("other"));
-        fs::create_dir_all(&shared).unwrap();
-        fs::create_dir_all(&other).unwrap();
-        fs::write(other.join("secret"), "secret").unwrap();
-        let root = OwnedFd::from(File::open(&top).unwrap());
-        let folder = Shared::open(&root, Path::new("/shared")).unwrap();
-        folder.write_whole("plain", "text").unwrap();
-        assert_eq!(folder.text("plain", 100).unwrap().as_deref(), Some("text"));
-        assert_eq!(folder.text("plain", 2).unwrap().as_deref(), Some("te"));
-        assert_eq!(folder.text("none", 100).unwrap(), None);
-        for name in ["link", "new", "new2.part"] {
-            symlink(other.join("secret"), shared.join(name)).unwrap();
+    fn what_a_guest_plants_is_not_followed_waited_for_or_read_without_end() {
+        let top = std::env::temp_dir().join(format!("airtcp-work-{}", std::process::id()));
+        fs::create_dir_all(top.join("folder")).unwrap();
+        let work = SharedFolder::of(&top).unwrap();
+        for (name, to) in [("zero", "/dev/zero"), ("secret", "/etc/passwd"), ("loop", "loop")] {
+            symlink(to, top.join(name)).unwrap();
         }
-        assert!(folder.read("link").is_err());
-        assert!(folder.create("new").is_err());
-        assert!(folder.write_whole("new2", "gone").is_err());
-        assert_eq!(fs::read_to_string(other.join("secret")).unwrap(), "secret");
-        mkfifo(&shared.join("pipe"), Mode::S_IRWXU).unwrap();
-        assert!(folder.read("pipe").unwrap_err().to_string().contains("is not a file"));
-        symlink(&other, top.join("way")).unwrap();
-        for path in ["/way", "..", "/shared/../.."] {
-            assert!(Shared::open(&root, Path::new(path)).is_err(), "{path}");
+        mkfifo(&top.join("pipe"), Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
+        for name in ["zero", "secret", "loop", "pipe", "folder", "socket", "nothing"] {
+            assert!(!work.has(name), "{name}");
+            assert_eq!((work.status(name), work.ready(name), work.page(name)), (None, None, String::new()), "{name}");
+            assert_eq!((work.bytes(name, 9), work.last_lines(name, 9)), (Ok(vec![]), vec![]), "{name}");
         }
-        // A file without contents takes no room, however long it says that it is.
-        let mut long = folder.create("long").unwrap();
-        long.write_all(b"text").unwrap();
-        assert_eq!(Shared::written(&long), 4);
-        long.set_len(1 << 40).unwrap();
-        assert!(Shared::written(&long) < 1 << 20, "{}", Shared::written(&long));
+        let large = File::create(top.join("large")).unwrap();
+        large.set_len(1 << 40).unwrap();
+        assert_eq!(work.status("large").map(|text| text.len()), Some(64));
+        assert_eq!(work.page("large").len(), 4096);
+        assert!(work.bytes("large", 1 << 20).unwrap_err().contains("more than 1048576 bytes"));
+        assert!(work.last_lines("large", 3).iter().all(|line| line.len() <= 6 * usize::try_from(SAID).unwrap()));
+        fs::write(top.join("log"), b"one\ntwo\x1b]0;t\x07\nthr\xe2\x80\xaeee\nfour \xff\n").unwrap();
+        assert_eq!(work.last_lines("log", 3), ["two\\u001b]0;t\\u0007", "thr\\u202eee", "four \u{fffd}"]);
+        assert_eq!(work.bytes("log", 100).map(|bytes| bytes.len()), Ok(30));
         fs::remove_dir_all(top).unwrap();
     }
 }

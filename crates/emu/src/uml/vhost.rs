@@ -15,7 +15,7 @@ use super::ring::{Fault, Memory, Queue, Region};
 pub const RECEIVE: usize = 0;
 /// Number of the queue to which it sends.
 pub const SEND: usize = 1;
-/// ChildSetup each packet: `struct virtio_net_hdr_v1`.
+/// Before each packet: `struct virtio_net_hdr_v1`.
 pub const HEADER: usize = 12;
 
 const GET_FEATURES: u32 = 1;
@@ -115,7 +115,7 @@ pub enum Todo {
     /// Nothing.
     Nothing,
     /// The guest has changed this queue.
-    Look(usize),
+    ConnectionSnapshot(usize),
 }
 
 /// Features that every device offers: VIRTIO_F_VERSION_1, and the protocol's own features.
@@ -197,7 +197,7 @@ impl Device {
                 None
             }
             VRING_KICK => {
-                todo = Todo::Look(self.place(body)?);
+                todo = Todo::ConnectionSnapshot(self.place(body)?);
                 None
             }
             // Notices are messages: descriptors for them are not used.

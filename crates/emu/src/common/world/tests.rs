@@ -5,9 +5,9 @@ use super::{SimulatedNetwork, attach};
 use crate::common::config::RunConfig;
 use crate::common::network::{Network, NotSent};
 
-/// Two broadcast of three and of one station, and a server at the wire.
+/// Two cells of three and of one station, and a server at the wire.
 const CELLS: &str = r#"
-name = "broadcast"
+name = "cells"
 duration = "10s"
 
 [[nodes]]
@@ -71,10 +71,10 @@ const FAR: usize = 3;
 const SERVER: usize = 4;
 
 fn network() -> SimulatedNetwork {
-    let scenario = Scenario::parse(CELLS, "broadcast.toml", &[]).unwrap();
+    let scenario = Scenario::parse(CELLS, "cells.toml", &[]).unwrap();
     let config = RunConfig {
         scenario: String::new(),
-        file: "broadcast.toml".to_owned(),
+        file: "cells.toml".to_owned(),
         hosts: ["sta", "far", "server"].map(str::to_owned).into(),
         commands: Vec::new(),
         for_s: None,

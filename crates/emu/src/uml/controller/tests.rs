@@ -364,7 +364,7 @@ fn echo(name: &str, packets: u8, holds: Option<Span>) -> (Seen, Vec<(u64, u16)>)
     });
     let pipe = Pipe { holds, ..Pipe::default() };
     let mut controller = Controller::new(pipe, Seen::default(), vec![left, right], Some(Span::from_ms(100)));
-    controller.run(&mut |_| Verdict::On).unwrap();
+    controller.run(&mut |_| Decision::Continue).unwrap();
     let Controller { tap, guests, .. } = controller;
     assert_eq!(guests[0].counts.received, u64::from(packets));
     drop(guests);
@@ -415,7 +415,7 @@ fn lie(name: &'static str, what: impl FnOnce(&mut Fake) + Send + 'static) -> Str
         fake.wait(NEVER - 1);
     });
     let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], Some(Span::from_ms(1)));
-    let failure = controller.run(&mut |_| Verdict::On).unwrap_err().to_string();
+    let failure = controller.run(&mut |_| Decision::Continue).unwrap_err().to_string();
     drop(controller);
     // It may fail, since nobody answers any more.
     let _ = liar.join();
@@ -525,10 +525,10 @@ fn guests_are_woken_while_there_is_traffic() {
         fake.woken
     });
     let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![left, right], None);
-    controller.look_every(Span::from_ms(10));
-    let ended = controller.run(&mut |_| Verdict::On).unwrap_err();
+    controller.snapshot_every(Span::from_ms(10));
+    let ended = controller.run(&mut |_| Decision::Continue).unwrap_err();
     assert!(matches!(ended, Failure::Idle(_)), "{ended}");
-    controller.look_once_more(Span::from_ms(1)).unwrap();
+    controller.last_snapshot(Span::from_ms(1)).unwrap();
     drop(controller);
     for woken in [asks.join().unwrap(), hears.join().unwrap()] {
         // The last time is one that no client can be beyond.
@@ -548,7 +548,7 @@ fn a_guest_that_ends_is_named() {
         fake.wait(BOOT.as_ns());
     });
     let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], Some(Span::from_ms(1)));
-    let failure = controller.run(&mut |_| Verdict::On).unwrap_err().to_string();
+    let failure = controller.run(&mut |_| Decision::Continue).unwrap_err().to_string();
     assert!(failure.starts_with("host \"gone\": its kernel has ended"), "{failure}");
     gone.join().unwrap();
     std::fs::remove_file(path).unwrap();
@@ -566,7 +566,7 @@ fn a_guest_that_says_nothing_has_failed() {
     });
     let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], Some(Span::from_ms(1)));
     controller.end_after_silence(Duration::from_millis(50));
-    let failure = controller.run(&mut |_| Verdict::On).unwrap_err().to_string();
+    let failure = controller.run(&mut |_| Decision::Continue).unwrap_err().to_string();
     assert!(failure.contains("said nothing for too long"), "{failure}");
     drop(over);
     silent.join().unwrap();
@@ -592,7 +592,7 @@ fn a_pacer_keeps_a_network_of_waiting_guests_and_wakes_them() {
     let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], None);
     let mut asked = 0;
     let at = |ms| Time::ZERO + Span::from_ms(ms);
-    controller.pace_by(Box::new(move |now, then| {
+    controller.set_pacer(Box::new(move |now, then| {
         asked += 1;
         match asked {
             1 => {
@@ -606,14 +606,14 @@ fn a_pacer_keeps_a_network_of_waiting_guests_and_wakes_them() {
             }
             3 => {
                 assert_eq!((now, then), (at(5), at(6)));
-                Pace::On
+                Pace::Continue
             }
-            _ => Pace::Over,
+            _ => Pace::End,
         }
     }));
-    controller.run(&mut |_| Verdict::On).unwrap();
-    controller.pace_no_more();
-    assert!(matches!(controller.go_on(&mut |_| Verdict::On), Err(Failure::Idle(_))));
+    controller.run(&mut |_| Decision::Continue).unwrap();
+    controller.remove_callbacks();
+    assert!(matches!(controller.run_loop(&mut |_| Decision::Continue), Err(Failure::Idle(_))));
     drop(controller);
     let woken = waits.join().unwrap();
     assert_eq!(woken, [5, 6].map(|ms| ms * 1_000_000));

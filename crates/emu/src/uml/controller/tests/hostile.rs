@@ -29,7 +29,7 @@ fn attack_for(silence: Duration, what: impl FnOnce(&mut Fake, &Receiver<()>) + S
     let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], Some(Span::from_ms(5)));
     controller.end_after_silence(silence);
     let begun = Instant::now();
-    let ended = controller.run(&mut |_| Verdict::On);
+    let ended = controller.run(&mut |_| Decision::Continue);
     assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?}", begun.elapsed());
     drop(over);
     drop(controller);
@@ -163,8 +163,8 @@ fn whoever_wants_the_end_is_heard_while_a_guest_hangs_and_while_it_floods() {
         });
         let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], None);
         let begun = Instant::now();
-        controller.interrupt_by(Box::new(move || begun.elapsed() > Duration::from_millis(200)));
-        assert!(matches!(controller.run(&mut |_| Verdict::On), Err(Failure::Interrupted)));
+        controller.set_interrupt(Box::new(move || begun.elapsed() > Duration::from_millis(200)));
+        assert!(matches!(controller.run(&mut |_| Decision::Continue), Err(Failure::Interrupted)));
         assert!(begun.elapsed() < Duration::from_secs(10));
         drop((over, controller));
         let _ = client.join();
@@ -366,7 +366,7 @@ fn buffers_that_are_away_cannot_be_sent_again() {
     });
     let pipe = Pipe { holds: Some(Span::from_secs(1)), ..Pipe::default() };
     let mut controller = Controller::new(pipe, Seen::default(), vec![one, other], Some(Span::from_ms(5)));
-    let said = controller.run(&mut |_| Verdict::On).unwrap_err().to_string();
+    let said = controller.run(&mut |_| Decision::Continue).unwrap_err().to_string();
     assert!(said.contains("it has not got back"), "{said}");
     assert_eq!(controller.guests[0].counts.sent, u64::from(SIZE));
     drop(controller);
