@@ -1,10 +1,10 @@
 //! A medium for the simulated radios of this kernel, in real time: a process that registers with
 //! the module `mac80211_hwsim`.
 //!
-//! [`link`] is the socket and what is asked of the kernel, [`airtcp_hwsim::Conversation`] what is
-//! said on it. Here are the clock and the loop between the two.
+//! [`kernel_socket`] is the socket and what is asked of the kernel, [`airtcp_hwsim::Conversation`]
+//! what is said on it. Here are the clock and the loop between the two.
 
-mod link;
+mod kernel_socket;
 #[cfg(test)]
 mod tests;
 
@@ -21,30 +21,31 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use serde_json::{Map, Value, json};
 
-use crate::Stop;
-use crate::clock::{Clock, Monotonic, Urgency};
-use crate::lab::cell::{medium, only_channel};
-use crate::plan::MediumPlan;
-use crate::radios::Radios;
-use crate::run::end_with;
-use crate::signals;
-use crate::store::{OUTPUT, Store, meanings};
-use crate::watch::{Histogram, Validity, at_a_glance};
+use crate::common::clock::{Clock, Monotonic, Urgency};
+use crate::common::config::HwsimConfig;
+use crate::common::lateness::{Histogram, Lateness, Validity};
+use crate::common::medium::{medium, only_channel};
+use crate::common::output::{on_one_line, to_stderr, to_stdout};
+use crate::common::process::end_with_parent;
+use crate::common::radio_table::RadioTable;
+use crate::common::signals;
+use crate::common::stop::Stop;
+use crate::common::store::{OUTPUT, Store, meanings};
 
-pub(crate) use link::new_radio;
-use link::{Came, Known, Link, known, refused};
+pub(crate) use kernel_socket::new_radio;
+use kernel_socket::{KernelSocket, ModuleState, Received, module_state, registration_error};
 
 /// How long the kernel has to answer the registration.
-const ANSWER: Span = Span::from_secs(5);
+const REGISTRATION_TIMEOUT: Span = Span::from_secs(5);
 /// Datagrams that are read before the medium goes on.
-const LOT: usize = 64;
+const READ_BATCH: usize = 64;
 /// Bytes of messages to the kernel that are sent together.
-const TOGETHER_BYTES: usize = 16 << 10;
+const SEND_BATCH_BYTES: usize = 16 << 10;
 /// Later than this is worth a word.
-const LATE: Span = Span::from_ms(1);
+const LATE_BOUND: Span = Span::from_ms(1);
 
-/// A medium as the plan describes it.
-struct Wanted {
+/// A medium as the configuration describes it.
+struct MediumSetup {
     air: Air,
     /// By place.
     names: Vec<String>,
@@ -54,26 +55,26 @@ struct Wanted {
 }
 
 /// Is the medium of this kernel's radios until it is told to end, or its time is over.
-pub(crate) fn run(plan: &MediumPlan) -> Result<ExitCode, Stop> {
-    end_with(plan.parent)?;
-    let Wanted { air, names, addresses, seed, notes } = wanted(plan).map_err(Stop::bad_input)?;
-    let known = known().map_err(Stop::bad_input)?;
-    let link = Link::open(&known).map_err(|error| Stop::failure(format!("a socket of generic netlink: {error}")))?;
-    let signals = signals::caught(&[]).map_err(|error| Stop::failure(error.desc()))?;
+pub(crate) fn run(config: &HwsimConfig) -> Result<ExitCode, Stop> {
+    end_with_parent(config.parent)?;
+    let MediumSetup { air, names, addresses, seed, notes } = medium_setup(config).map_err(Stop::bad_input)?;
+    let known = module_state().map_err(Stop::bad_input)?;
+    let link =
+        KernelSocket::open(&known).map_err(|error| Stop::failure(format!("a socket of generic netlink: {error}")))?;
+    let signals = signals::signal_fd(&[]).map_err(|error| Stop::failure(error.desc()))?;
     Urgency::ask();
-    let mut live = Live::new(Conversation::new(air, &addresses, known.module), names, link);
+    let mut live = RunningMedium::new(Conversation::new(air, &addresses, known.module), names, link);
     live.register().map_err(Stop::bad_input)?;
-    if !plan.quiet {
-        notes.iter().for_each(|note| eprintln!("airtcp: {note}"));
-        tell(&live.names, &addresses, &known);
+    if !config.quiet {
+        notes.iter().for_each(|note| to_stderr(format_args!("airtcp: {note}")));
+        print_radios(&live.names, &addresses, &known);
     }
-    let has_radios = live.run(plan.for_s.map(Span::from_secs_f64), signals.as_fd());
-    if !plan.quiet {
-        print!("{}", live.table());
-    }
-    live.warnings().iter().for_each(|warning| eprintln!("airtcp: {warning}"));
-    keep(plan, &live, &addresses, &known, seed)
+    let has_radios = live.run(config.for_s.map(Span::from_secs_f64), signals.as_fd());
+    let shown = if config.quiet { Ok(()) } else { to_stdout(&live.table()) };
+    live.warnings().iter().for_each(|warning| to_stderr(format_args!("airtcp: {warning}")));
+    write_results(config, &live, &addresses, &known, seed)
         .map_err(|error| Stop::failure(format!("cannot write tables: {error}")))?;
+    shown?;
     if has_radios {
         return Ok(ExitCode::SUCCESS);
     }
@@ -81,15 +82,21 @@ pub(crate) fn run(plan: &MediumPlan) -> Result<ExitCode, Stop> {
 }
 
 /// Writes down what was sent, and how well time was kept.
-fn keep(plan: &MediumPlan, live: &Live, addresses: &[Address], known: &Known, seed: u64) -> std::io::Result<()> {
-    let Some(folder) = &plan.record else { return Ok(()) };
+fn write_results(
+    config: &HwsimConfig,
+    live: &RunningMedium,
+    addresses: &[Address],
+    known: &ModuleState,
+    seed: u64,
+) -> std::io::Result<()> {
+    let Some(folder) = &config.record else { return Ok(()) };
     let lasted = live.clock.now().since(Time::ZERO);
     let names: Vec<&str> = live.names.iter().map(String::as_str).collect();
-    let radios = Radios::of(&live.own.air.mac, &names, lasted);
-    let hosts = live.names.iter().zip(addresses).zip(&live.gone_at).map(|((name, address), gone_at)| {
+    let radios = RadioTable::of(&live.own.air.mac, &names, lasted);
+    let hosts = live.names.iter().zip(addresses).zip(&live.vanished_at).map(|((name, address), vanished_at)| {
         let phy = known.radios.iter().find(|(own, _)| own == address).map(|(_, phy)| phy.as_str());
-        let gone_s = gone_at.map(|at| at.as_secs_f64());
-        (name.clone(), json!({ "address": written(*address), "phy": phy, "vanished_s": gone_s }))
+        let gone_s = vanished_at.map(|at| at.as_secs_f64());
+        (name.clone(), json!({ "address": address_text(*address), "phy": phy, "vanished_s": gone_s }))
     });
     let counts = live.own.counts;
     let about = json!({
@@ -97,7 +104,7 @@ fn keep(plan: &MediumPlan, live: &Live, addresses: &[Address], known: &Known, se
         "reasons": live.warnings(),
         "stack": "mac80211_hwsim of this machine on airtcp's medium",
         "has_patches": known.module.has_patches,
-        "lateness": at_a_glance(&live.late),
+        "lateness": Lateness::of(&live.late),
         "driver": { "wall_s": lasted.as_secs_f64() },
         "messages": {
             "frames": counts.frames,
@@ -133,28 +140,28 @@ fn keep(plan: &MediumPlan, live: &Live, addresses: &[Address], known: &Known, se
     std::fs::write(folder.join(OUTPUT), serde_json::to_vec(&all)?)
 }
 
-fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
-    if let Some(text) = &plan.wmediumd {
-        let read = wmediumd::read(text, plan.seed).map_err(|why| format!("{}: {why}", plan.file))?;
-        let names = read.addresses.iter().map(|address| written(*address)).collect();
+fn medium_setup(config: &HwsimConfig) -> Result<MediumSetup, String> {
+    if let Some(text) = &config.wmediumd {
+        let read = wmediumd::read(text, config.seed).map_err(|why| format!("{}: {why}", config.file))?;
+        let names = read.addresses.iter().map(|address| address_text(*address)).collect();
         let air = Air::of_equals(&read.setup);
-        return Ok(Wanted { air, names, addresses: read.addresses, seed: plan.seed, notes: read.notes });
+        return Ok(MediumSetup { air, names, addresses: read.addresses, seed: config.seed, notes: read.notes });
     }
-    let scenario = plan.scenario.as_deref().unwrap_or_default();
-    let scenario = Scenario::parse_json(scenario, &plan.file, &[]).map_err(|error| error.to_string())?;
+    let scenario = config.scenario.as_deref().unwrap_or_default();
+    let scenario = Scenario::parse_json(scenario, &config.file, &[]).map_err(|error| error.to_string())?;
     let spec = scenario.to_spec().map_err(|faults| faults.to_string())?;
-    let channel = only_channel(&spec, "airtcp hwsim").map_err(|why| format!("{}: {why}", plan.file))?;
+    let channel = only_channel(&spec, "airtcp hwsim").map_err(|why| format!("{}: {why}", config.file))?;
     let names: Vec<String> = channel.radios.iter().map(|radio| spec.nodes[radio.node.index()].name.clone()).collect();
     for (radio, name) in channel.radios.iter().zip(&names) {
         if !radio.config.phy.standard.has_ht() {
             return Err(format!(
                 "{}: the radio of {name:?}: airtcp hwsim runs 802.11n and 802.11ac: set phy.standard = \"n\"",
-                plan.file
+                config.file
             ));
         }
     }
     let mut addresses: Vec<Address> = (0..).take(names.len()).map(numbered).collect();
-    for (name, address) in &plan.radios {
+    for (name, address) in &config.radios {
         let Some(place) = names.iter().position(|own| own == name) else {
             return Err(format!("--radio {name}={address}: no such radio; there are {}", names.join(", ")));
         };
@@ -165,66 +172,74 @@ fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
             let (name, other) = (&names[place], &names[other]);
             return Err(format!(
                 "{other} and {name} have the address {}: --radio NAME=ADDRESS sets another",
-                written(*address)
+                address_text(*address)
             ));
         }
     }
     let air = Air::new(&medium(&spec, channel));
-    Ok(Wanted { air, names, addresses, seed: spec.seed, notes: Vec::new() })
+    Ok(MediumSetup { air, names, addresses, seed: spec.seed, notes: Vec::new() })
 }
 
-fn written(address: Address) -> String {
+fn address_text(address: Address) -> String {
     address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// Says who is who.
-fn tell(names: &[String], addresses: &[Address], known: &Known) {
+fn print_radios(names: &[String], addresses: &[Address], known: &ModuleState) {
     for (name, address) in names.iter().zip(addresses) {
         let phy = known.radios.iter().find(|(own, _)| own == address).map(|(_, phy)| phy.as_str());
-        let address = written(*address);
+        let address = address_text(*address);
         let is = if *name == address { name.clone() } else { format!("{name} is {address}") };
         let at = phy.unwrap_or("not in this network namespace");
-        eprintln!("airtcp: {is}, {at}");
+        to_stderr(format_args!("airtcp: {is}, {}", on_one_line(at)));
     }
     if !known.module.has_patches {
-        eprintln!(
+        to_stderr(format_args!(
             "airtcp: the module has none of the patches of kernel/mac80211-hwsim: no frame arrives damaged, and minstrel_ht \
             learns nothing from A-MPDUs"
-        );
+        ));
     }
-    eprintln!("airtcp: the medium of {} radios is there; Ctrl-C ends it", names.len());
+    to_stderr(format_args!("airtcp: the medium of {} radios is there; Ctrl-C ends it", names.len()));
 }
 
 /// A medium under way.
-struct Live {
+struct RunningMedium {
     own: Conversation,
     /// Names of radios, by place.
     names: Vec<String>,
     /// When each was found to have vanished.
-    gone_at: Vec<Option<Time>>,
-    link: Link,
+    vanished_at: Vec<Option<Time>>,
+    link: KernelSocket,
     clock: Monotonic,
     late: Histogram,
     /// Times at which the kernel had more frames than the socket holds.
     overruns: u64,
 }
 
-impl Live {
-    fn new(own: Conversation, names: Vec<String>, link: Link) -> Live {
-        let gone_at = vec![None; names.len()];
-        Live { own, names, gone_at, link, clock: Monotonic::start(), late: Histogram::default(), overruns: 0 }
+impl RunningMedium {
+    fn new(own: Conversation, names: Vec<String>, link: KernelSocket) -> RunningMedium {
+        let vanished_at = vec![None; names.len()];
+        RunningMedium {
+            own,
+            names,
+            vanished_at,
+            link,
+            clock: Monotonic::start(),
+            late: Histogram::default(),
+            overruns: 0,
+        }
     }
 
     /// Registers, and waits until the kernel has agreed.
     fn register(&mut self) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("registering with mac80211_hwsim: {error}");
         self.link.send(&self.own.registration()).map_err(failed)?;
-        let end = self.clock.now() + ANSWER;
+        let end = self.clock.now() + REGISTRATION_TIMEOUT;
         loop {
             self.turn();
             match self.own.registered() {
                 Some(0) => return Ok(()),
-                Some(code) => return Err(refused(code)),
+                Some(code) => return Err(registration_error(code)),
                 None if self.clock.now() >= end => {
                     return Err("mac80211_hwsim does not answer a registration".to_owned());
                 }
@@ -241,27 +256,27 @@ impl Live {
         while self.clock.now() < end && !self.sleep_until_next(end, signals) {
             self.turn();
             while let Some(radio) = self.own.take_gone() {
-                self.has_gone(radio);
+                self.note_vanished(radio);
             }
-            if self.gone_at.iter().all(Option::is_some) {
+            if self.vanished_at.iter().all(Option::is_some) {
                 return false;
             }
         }
         true
     }
 
-    fn has_gone(&mut self, radio: RadioId) {
-        let (Some(at), Some(name)) = (self.gone_at.get_mut(radio.index()), self.names.get(radio.index())) else {
+    fn note_vanished(&mut self, radio: RadioId) {
+        let (Some(at), Some(name)) = (self.vanished_at.get_mut(radio.index()), self.names.get(radio.index())) else {
             return;
         };
         *at = Some(self.clock.now());
-        eprintln!("airtcp: the radio of {name} has vanished: nothing reaches it, and it sends no more");
+        to_stderr(format_args!("airtcp: the radio of {name} has vanished: nothing reaches it, and it sends no more"));
     }
 
     fn validity(&self) -> Validity {
         if self.overruns > 0 {
             Validity::Invalid
-        } else if self.late.per_mille(990) > LATE {
+        } else if self.late.per_mille(990) > LATE_BOUND {
             Validity::Strained
         } else {
             Validity::Valid
@@ -288,16 +303,16 @@ impl Live {
     /// goes in.
     fn turn(&mut self) {
         let now = self.catch_up();
-        self.hand_out();
-        for _ in 0..LOT {
+        self.send_messages();
+        for _ in 0..READ_BATCH {
             match self.link.read() {
-                Came::Datagram(datagram) => self.own.take_in(now, datagram),
-                Came::Overrun => self.overruns += 1,
-                Came::Stranger => {}
-                Came::Nothing => break,
+                Received::Datagram(datagram) => self.own.take_in(now, datagram),
+                Received::Overrun => self.overruns += 1,
+                Received::FromProcess => {}
+                Received::Empty => break,
             }
         }
-        self.hand_out();
+        self.send_messages();
     }
 
     fn catch_up(&mut self) -> Time {
@@ -310,19 +325,19 @@ impl Live {
         now
     }
 
-    fn hand_out(&mut self) {
-        let mut lot: Vec<u8> = Vec::new();
+    fn send_messages(&mut self) {
+        let mut batch: Vec<u8> = Vec::new();
         loop {
             let next = self.own.take_out();
-            let is_full = next.as_ref().is_some_and(|next| lot.len() + next.len() > TOGETHER_BYTES);
-            if (is_full || next.is_none()) && !lot.is_empty() {
+            let is_full = next.as_ref().is_some_and(|next| batch.len() + next.len() > SEND_BATCH_BYTES);
+            if (is_full || next.is_none()) && !batch.is_empty() {
                 // The kernel refuses a message by a message. An error here is a socket that is
                 // gone, as the kernel's module may be.
-                let _ = self.link.send(&lot);
-                lot.clear();
+                let _ = self.link.send(&batch);
+                batch.clear();
             }
             let Some(next) = next else { return };
-            lot.extend_from_slice(&next);
+            batch.extend_from_slice(&next);
         }
     }
 
@@ -370,7 +385,7 @@ impl Live {
             ));
         }
         let late = self.late.per_mille(990);
-        if late > LATE {
+        if late > LATE_BOUND {
             let (late, most) = (late.as_secs_f64() * 1e3, self.late.max().as_secs_f64() * 1e3);
             all.push(format!("of a hundred events one was more than {late:.1} ms late, and the latest {most:.1} ms"));
         }

@@ -1,12 +1,12 @@
 //! A laboratory of real Wi-Fi stacks: each radio of a wireless scenario is a Linux kernel of its
 //! own, with hostapd or `iw`, on airtcp's 802.11 medium in virtual time.
 //!
-//! [`cell`] is a scenario as the laboratory can run it, [`script`] what each kernel is to do,
+//! [`scenario`] is a scenario as the laboratory can run it, [`script`] what each kernel is to do,
 //! [`traffic`] the programs that send, [`tables`] what is kept, and [`run`] a laboratory from
 //! beginning to end.
 
-pub(crate) mod cell;
 mod run;
+pub(crate) mod scenario;
 mod script;
 mod tables;
 mod traffic;

@@ -1,10 +1,13 @@
-//! Real programs through airtcp's networks, in real time: a host of a scenario becomes a network
-//! namespace with a TUN device, and a world carries its packets.
+//! Programs on airtcp's networks.
 //!
-//! [`driver`] is the loop, without I/O; [`clock`] and [`watch`] say how late it is. The rest is the
-//! machine: namespaces, devices, processes.
+//! [`shell`]: programs in namespaces, in real time. [`uml`]: programs on Linux kernels in virtual
+//! time. `lab`: Wi-Fi stacks of such kernels. `hwsim`: the medium of this kernel's own simulated
+//! radios. All of them stand on [`common`], which imports none; of each other, `lab` imports `uml`
+//! and `hwsim`. A test holds this: `layers`.
 
 #![cfg(target_os = "linux")]
+// They panic where a terminal has gone or a disk is full: see `common::output`.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 // Tests may cast numbers that they know.
 #![cfg_attr(
     test,
@@ -18,67 +21,19 @@
     )
 )]
 
-mod addresses;
-mod capture;
-mod cells;
-mod check;
-pub mod clock;
-mod connections;
-mod diag;
-pub mod driver;
-mod exec;
-pub mod gate;
-mod hwsim;
-mod init;
-mod internet;
-mod lab;
-mod net;
-mod netlink;
-pub mod payloads;
-mod plan;
-mod process;
-mod radios;
-mod report;
-mod run;
-mod segments;
-#[allow(dead_code, reason = "guests' controller reads only")]
-mod shared;
-mod signals;
-mod space;
-mod state;
-mod store;
-mod sys;
-mod tun;
-pub mod um;
-pub mod watch;
-mod world;
+pub mod common;
+pub mod shell;
+pub mod uml;
 
-use std::io::Write;
+mod exec;
+mod hwsim;
+mod lab;
+
 use std::process::ExitCode;
 
-/// Writes a line to standard error. A terminal that has gone, or a full disk, ends nothing.
-fn tell(line: std::fmt::Arguments) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// An input that is wrong, or a machine that does not allow what is asked.
-const BAD_INPUT: u8 = 2;
-
-/// Why there was no run: a sentence, and the exit code.
-#[derive(Debug)]
-struct Stop {
-    message: String,
-    code: u8,
-}
-
-impl Stop {
-    fn bad_input(message: impl Into<String>) -> Stop {
-        Stop { message: message.into(), code: BAD_INPUT }
-    }
-    fn failure(message: impl Into<String>) -> Stop {
-        Stop { message: message.into(), code: 1 }
-    }
-}
+use common::config::{HwsimConfig, RunConfig};
+use common::output::to_stderr;
+use common::stop::Stop;
 
 /// The program: `run`, `exec`, `check`, or what it calls itself as. The command `airtcp` starts it
 /// and says what it can do.
@@ -86,20 +41,29 @@ pub fn main(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<i32>().map_err(|_| Stop::bad_input(format!("{text:?} is not a descriptor")));
     let done = match arguments.as_slice() {
-        ["run", fd] => number(fd).and_then(|fd| run::run(&plan::Plan::read(fd).map_err(Stop::bad_input)?)),
-        ["hwsim", fd] => number(fd).and_then(|fd| hwsim::run(&plan::MediumPlan::read(fd).map_err(Stop::bad_input)?)),
-        ["init", fd] => number(fd).map(init::run),
-        ["guests", fd, work] => number(fd).map(|fd| um::boot_init(fd, work)),
+        ["run", fd] => number(fd).and_then(|fd| run(&RunConfig::read(fd).map_err(Stop::bad_input)?)),
+        ["hwsim", fd] => number(fd).and_then(|fd| hwsim::run(&HwsimConfig::read(fd).map_err(Stop::bad_input)?)),
+        ["init", fd] => number(fd).map(shell::init::run),
+        ["guests", fd, work] => number(fd).map(|fd| uml::boot::init(fd, work)),
         // UML adds a word of its own.
-        ["guest", work, host, ..] => Ok(um::inside_run(work, host)),
+        ["guest", work, host, ..] => Ok(uml::guest_init::run(work, host)),
         ["lab-guest", work, host, ..] => Ok(lab::guest_run(work, host)),
         ["lab-traffic", words @ ..] => Ok(lab::traffic_run(words)),
         ["exec", network, host, command @ ..] => exec::run(network, host, command),
-        ["check"] => Ok(check::run()),
+        ["check"] => shell::check::run(),
         _ => Err(Stop::bad_input("airtcp-emu is a part of the command airtcp: use `airtcp shell` and `airtcp exec`")),
     };
     done.unwrap_or_else(|stop| {
-        tell(format_args!("error: {}", stop.message));
+        to_stderr(format_args!("error: {}", stop.message));
         ExitCode::from(stop.code)
     })
+}
+
+/// Runs a network of the kind that the configuration asks for.
+fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
+    match &config.guests {
+        Some(guests) if config.lab.is_some() => lab::run(config, guests),
+        Some(guests) => uml::run::run(config, guests),
+        None => shell::run::run(config),
+    }
 }

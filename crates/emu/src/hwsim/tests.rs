@@ -11,8 +11,8 @@ use super::*;
 const MODULE: Module = Module { family: 27, has_patches: true };
 const IDS: &str = "ifaces = { ids = [\"02:00:00:00:00:00\", \"02:00:00:00:01:00\"] }";
 
-fn plan(wmediumd: &str) -> MediumPlan {
-    MediumPlan {
+fn plan(wmediumd: &str) -> HwsimConfig {
+    HwsimConfig {
         scenario: None,
         wmediumd: Some(wmediumd.to_owned()),
         file: "two.cfg".to_owned(),
@@ -26,13 +26,13 @@ fn plan(wmediumd: &str) -> MediumPlan {
 }
 
 /// A medium, and the other end of its socket.
-fn live() -> (Live, UnixDatagram) {
+fn live() -> (RunningMedium, UnixDatagram) {
     let (own, kernel) = UnixDatagram::pair().unwrap();
     own.set_nonblocking(true).unwrap();
     kernel.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let wanted = wanted(&plan(IDS)).unwrap();
-    let own_end = Link::of(OwnedFd::from(own));
-    (Live::new(Conversation::new(wanted.air, &wanted.addresses, MODULE), wanted.names, own_end), kernel)
+    let wanted = medium_setup(&plan(IDS)).unwrap();
+    let own_end = KernelSocket::of(OwnedFd::from(own));
+    (RunningMedium::new(Conversation::new(wanted.air, &wanted.addresses, MODULE), wanted.names, own_end), kernel)
 }
 
 /// The kernel's answer to a message.
@@ -107,8 +107,8 @@ fn frames_pass_in_real_time_and_rubbish_is_counted() {
         for cookie in 0..50u64 {
             kernel.send(&handed_over(cookie)).unwrap();
             while ended <= cookie {
-                let lot = read(&kernel);
-                let mut rest = &lot[..];
+                let batch = read(&kernel);
+                let mut rest = &batch[..];
                 while let Some(length) = rest.first_chunk().map(|b| u32::from_ne_bytes(*b) as usize) {
                     assert_eq!(rest[4], 27);
                     match rest[16] {
@@ -157,7 +157,7 @@ fn it_ends_when_all_its_radios_have_vanished() {
         kernel.send(&message).unwrap();
         assert_eq!(live.run(Some(Span::from_ms(50)), stopped.as_fd()), number == 1);
     }
-    assert!(live.gone_at.iter().all(Option::is_some));
+    assert!(live.vanished_at.iter().all(Option::is_some));
     assert_eq!(live.own.counts.malformed, 0);
 }
 
@@ -166,10 +166,10 @@ fn what_was_sent_is_kept() {
     let folder = std::env::temp_dir().join(format!("airtcp-hwsim-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (live, _kernel) = live();
-    let plan = MediumPlan { record: Some(folder.clone()), ..plan(IDS) };
+    let plan = HwsimConfig { record: Some(folder.clone()), ..plan(IDS) };
     let addresses = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 1, 0]];
-    let known = Known { module: MODULE, radios: vec![(addresses[1], "phy1".to_owned())], group: None };
-    keep(&plan, &live, &addresses, &known, 7).unwrap();
+    let known = ModuleState { module: MODULE, radios: vec![(addresses[1], "phy1".to_owned())], group: None };
+    write_results(&plan, &live, &addresses, &known, 7).unwrap();
     let output: Value = serde_json::from_slice(&std::fs::read(folder.join(OUTPUT)).unwrap()).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(output["summary"]["seed"], 7);
@@ -177,11 +177,11 @@ fn what_was_sent_is_kept() {
     assert_eq!((second["phy"].as_str(), &second["vanished_s"]), (Some("phy1"), &Value::Null));
     assert_eq!(output["meanings"]["radios"]["columns"]["from"], "whose radio");
     // Nobody asked for tables: none are written.
-    keep(&MediumPlan { record: None, ..plan }, &live, &addresses, &known, 7).unwrap();
+    write_results(&HwsimConfig { record: None, ..plan }, &live, &addresses, &known, 7).unwrap();
     assert!(!folder.exists());
 }
 
 #[test]
 fn files_that_cannot_be_are_named() {
-    assert!(wanted(&plan("ifaces = 3")).err().unwrap().starts_with("two.cfg: ifaces.ids is missing"));
+    assert!(medium_setup(&plan("ifaces = 3")).err().unwrap().starts_with("two.cfg: ifaces.ids is missing"));
 }

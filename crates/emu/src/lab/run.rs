@@ -21,31 +21,33 @@ use airtcp_sim::scenario::Scenario;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use serde_json::{Value, json};
 
-use super::cell::{Cell as Lab, cell};
+use super::scenario::{LabScenario, lab_scenario};
 use super::{script, tables};
-use crate::Stop;
-use crate::driver::{Delivered, Network, NotSent, Tap};
-use crate::plan::{Guests, Plan, Security};
-use crate::run::end_with;
-use crate::signals;
-use crate::space::become_root;
-use crate::store::{OUTPUT, Store, meanings};
-use crate::um::boot::{self, Card, Kernel, SHARED};
-use crate::um::controller::{Controller, Failure, Guest, Verdict};
-use crate::um::inside::{TEMPORARY, mount_all, ready, until_begin, write_whole};
-use crate::um::work::Work;
+use crate::common::config::{GuestsConfig, RunConfig, Security};
+use crate::common::network::{Delivered, Network, NotSent, Tap};
+use crate::common::output::{on_one_line, to_stderr};
+use crate::common::process::end_with_parent;
+use crate::common::rights::become_root;
+use crate::common::signals;
+use crate::common::stop::Stop;
+use crate::common::store::{OUTPUT, Store, meanings};
+use crate::uml::boot::{self, Card, Kernel};
+use crate::uml::controller::{Controller, Decision, Failure, Guest};
+use crate::uml::files::{self, GUEST_FOLDER, ready_file, write_atomically};
+use crate::uml::guest_init::{TEMP_FOLDER, mount_filesystems, time_to_begin};
+use crate::uml::shared_folder::SharedFolder;
 
 /// Virtual time in which radios find each other, before the run begins.
-pub(crate) const LEAD: Span = Span::from_secs(6);
+pub(crate) const ASSOCIATION_TIME: Span = Span::from_secs(6);
 /// Messages for kernels that wait, at most.
-const MOST_OUT: usize = 65_536;
+const MAX_WAITING_MESSAGES: usize = 65_536;
 /// Signals are looked at after so many turns of guests.
-const LOOK: u32 = 64;
+const CHECK_TURNS: u32 = 64;
 
 /// The medium as the controller's network: its guests have radios, and no packets of their own.
-struct Radios(Air, Rc<Cell<Time>>);
+struct MediumNetwork(Air, Rc<Cell<Time>>);
 
-impl Network for Radios {
+impl Network for MediumNetwork {
     fn deadline(&mut self) -> Time {
         self.0.deadline()
     }
@@ -61,7 +63,7 @@ impl Network for Radios {
     }
     fn take_message(&mut self, from: usize, message: &[u8]) -> Result<(), String> {
         // All of it goes out before its next turn: only who hands over without end has so much.
-        if self.0.mac.waiting_out() > MOST_OUT {
+        if self.0.mac.waiting_out() > MAX_WAITING_MESSAGES {
             return Err("it hands over frames faster than any radio".to_owned());
         }
         self.0.take_in(self.1.get(), RadioId(count16(from)), message).map_err(|why| why.to_string())
@@ -72,7 +74,7 @@ impl Network for Radios {
     fn inside(&self) -> u32 {
         0
     }
-    fn mend(_: &Delivered, _: &mut [u8]) {}
+    fn write_mark(_: &Delivered, _: &mut [u8]) {}
 }
 
 /// Nobody looks at packets: they are the radios' own.
@@ -82,27 +84,28 @@ impl Tap for NoTap {
     fn packet(&mut self, _: Time, _: usize, _: bool, _: &[u8]) {}
 }
 
-/// Runs the plan's scenario in kernels of their own.
-pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
-    end_with(plan.parent)?;
-    let security = plan.lab.as_ref().map_or(Security::Open, |lab| lab.security);
-    let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
+/// Runs the scenario of a configuration in kernels of their own.
+pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<ExitCode, Stop> {
+    end_with_parent(config.parent)?;
+    let security = config.lab.as_ref().map_or(Security::Open, |lab| lab.security);
+    let scenario =
+        Scenario::parse_json(&config.scenario, &config.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
     let spec = scenario.to_spec().map_err(|faults| Stop::bad_input(faults.to_string()))?;
-    let cell = cell(&spec).map_err(|why| Stop::bad_input(format!("{}: {why}", plan.file)))?;
+    let scenario = lab_scenario(&spec).map_err(|why| Stop::bad_input(format!("{}: {why}", config.file)))?;
     check_programs(security)?;
-    for host in cell.wired.iter().filter(|host| host.lacks_offload && !plan.quiet) {
-        eprintln!(
+    for host in scenario.wired.iter().filter(|host| host.lacks_offload && !config.quiet) {
+        to_stderr(format_args!(
             "airtcp: {:?} has a receive offload that airtcp lab has not (\"off\" and \"napi\" it has): \
             its kernel takes packets one by one",
             host.name
-        );
+        ));
     }
     become_root().map_err(Stop::bad_input)?;
-    let work = Work::make(&guests_plan.kernel).map_err(Stop::failure)?;
+    let work = SharedFolder::make(&guests_config.kernel).map_err(Stop::failure)?;
     let begun = Instant::now();
-    let kernels =
-        tell(&cell, guests_plan, work.path(), security).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
-    let signals = signals::caught(&[]).map_err(|error| Stop::failure(error.desc()))?;
+    let kernels = write_scripts(&scenario, guests_config, work.path(), security)
+        .map_err(|error| Stop::failure(format!("kernels: {error}")))?;
+    let signals = signals::signal_fd(&[]).map_err(|error| Stop::failure(error.desc()))?;
     let interrupted = Rc::new(Cell::new(None));
     let ended = Rc::clone(&interrupted);
     let mut ends = move || {
@@ -118,59 +121,69 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     }
     let (running, clocks, devices) = begun_guests.map_err(Stop::failure)?;
     let mut guests = Vec::new();
-    for (place, ((radio, time), listener)) in cell.radios.iter().zip(clocks).zip(devices).enumerate() {
+    for (place, ((radio, time), listener)) in scenario.radios.iter().zip(clocks).zip(devices).enumerate() {
         guests.push(Guest::with_radio(&radio.name, place, time, listener));
     }
-    let mut air = Air::new(&cell.medium);
-    for ap in cell.aps() {
-        air.mac.want_damaged(RadioId(count16(ap)), cell.radios[ap].retry_out.is_some());
+    let mut air = Air::new(&scenario.medium);
+    for ap in scenario.aps() {
+        air.mac.want_damaged(RadioId(count16(ap)), scenario.radios[ap].retry_out.is_some());
     }
-    for (place, _) in cell.radios.iter().enumerate().filter(|(_, radio)| radio.mcs.is_some()) {
+    for (place, _) in scenario.radios.iter().enumerate().filter(|(_, radio)| radio.mcs.is_some()) {
         air.mac.fix_rate(RadioId(count16(place)));
     }
-    let end = LEAD + cell.duration;
+    let end = ASSOCIATION_TIME + scenario.duration;
     let time = Rc::new(Cell::new(Time::ZERO));
-    let mut controller = Controller::new(Radios(air, Rc::clone(&time)), NoTap, guests, Some(end + tables::TAIL));
-    controller.interrupt_by(Box::new(ends));
+    let mut controller =
+        Controller::new(MediumNetwork(air, Rc::clone(&time)), NoTap, guests, Some(end + tables::WRITING_TIME));
+    controller.set_interrupt(Box::new(ends));
     let mut turns = 0u32;
     let mut failed = None;
     let ran = controller.run(&mut |_| {
         let now = time.get();
         turns = turns.wrapping_add(1);
-        if turns % LOOK != 0 {
-            return Verdict::On;
+        if turns % CHECK_TURNS != 0 {
+            return Decision::Continue;
         }
         // By now all are ready; later nobody looks.
-        failed = if turns % (LOOK * LOOK) == 0 || now < Time::ZERO + LEAD { error_of(&work, &cell) } else { None };
-        if failed.is_none() && now >= Time::ZERO + LEAD && now < Time::ZERO + LEAD + Span::from_ms(500) {
-            failed = not_ready(&work, &cell);
+        failed = if turns % (CHECK_TURNS * CHECK_TURNS) == 0 || now < Time::ZERO + ASSOCIATION_TIME {
+            script_error(&work, &scenario)
+        } else {
+            None
+        };
+        if failed.is_none()
+            && now >= Time::ZERO + ASSOCIATION_TIME
+            && now < Time::ZERO + ASSOCIATION_TIME + Span::from_ms(500)
+        {
+            failed = not_ready(&work, &scenario);
         }
-        if failed.is_some() { Verdict::Over } else { Verdict::On }
+        if failed.is_some() { Decision::End } else { Decision::Continue }
     });
     drop(running);
     ran.or_else(Failure::unless_interrupted).map_err(|failure| {
-        let last: Vec<String> = (0..kernels.len()).flat_map(|place| work.last_lines(&boot::log(place), 3)).collect();
+        let last: Vec<String> =
+            (0..kernels.len()).flat_map(|place| work.last_lines(&files::log_file(place), 3)).collect();
         Stop::failure(format!("{failure}\n{}", last.join("\n")))
     })?;
-    if let Some(why) = failed.or_else(|| not_ready(&work, &cell).filter(|_| interrupted.get().is_none())) {
+    if let Some(why) = failed.or_else(|| not_ready(&work, &scenario).filter(|_| interrupted.get().is_none())) {
         return Err(Stop::failure(why));
     }
     if let Some(signal) = interrupted.get() {
         return Ok(code(signal));
     }
-    let seen = tables::seen(&work, &cell).map_err(Stop::failure)?;
-    let silent = tables::silent(&cell, &seen);
+    let observations = tables::observations(&work, &scenario).map_err(Stop::failure)?;
+    let silent = tables::flows_without_data(&scenario, &observations);
     if !silent.is_empty() {
-        let said: Vec<String> = (0..cell.radios.len()).flat_map(|place| work.last_lines(&said(place), 40)).collect();
+        let said: Vec<String> =
+            (0..scenario.radios.len()).flat_map(|place| work.last_lines(&script_log(place), 40)).collect();
         let names = silent.join(", ");
         return Err(Stop::failure(format!("nothing was heard of the programs of {names}\n{}", said.join("\n"))));
     }
     let wall_s = begun.elapsed().as_secs_f64();
-    let (all, summary) = tables::tables(&cell, &seen, &controller.network.0.mac);
-    if !plan.quiet {
-        say(&summary, &kernels, end, wall_s);
+    let (all, summary) = tables::tables(&scenario, &observations, &controller.network.0.mac);
+    if !config.quiet {
+        print_summary(&summary, &kernels, end, wall_s);
     }
-    keep(plan, guests_plan, &cell, &all, &summary, (wall_s, security, &controller.guests, &work))?;
+    write_results(config, guests_config, &scenario, &all, &summary, (wall_s, security, &controller.guests, &work))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -189,56 +202,64 @@ fn check_programs(security: Security) -> Result<(), Stop> {
 }
 
 /// File with the output of a kernel's script and programs.
-fn said(place: usize) -> String {
+fn script_log(place: usize) -> String {
     format!("{place}.out")
 }
 
 /// Writes down what each kernel is to do, and how it is started.
-fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> std::io::Result<Vec<Kernel>> {
+fn write_scripts(
+    scenario: &LabScenario,
+    guests_config: &GuestsConfig,
+    work: &Path,
+    security: Security,
+) -> std::io::Result<Vec<Kernel>> {
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
     let mut kernels = Vec::new();
-    for (place, radio) in cell.radios.iter().enumerate() {
-        let is_ap = cell.is_ap(place);
-        let conf =
-            if is_ap { script::hostapd(cell, place, security) } else { script::supplicant(cell, radio.ap, security) };
+    for (place, radio) in scenario.radios.iter().enumerate() {
+        let is_ap = scenario.is_ap(place);
+        let conf = if is_ap {
+            script::hostapd(scenario, place, security)
+        } else {
+            script::supplicant(scenario, radio.ap, security)
+        };
         fs::write(work.join(format!("{place}.conf")), conf)?;
         fs::write(
             work.join(format!("{place}.sh")),
-            script::script(cell, place, security, &init.display().to_string()),
+            script::script(scenario, place, security, &init.display().to_string()),
         )?;
-        let card = Card::Radio { from_boot: !cell.band.is_at_5_ghz(), streams: radio.streams };
+        let card = Card::Radio { from_boot: !scenario.band.is_at_5_ghz(), streams: radio.streams };
         kernels.push(Kernel {
-            program: guests_plan.kernel.clone(),
-            arguments: boot::arguments(work, place, &guests_plan.memory, &init, card),
-            seed: cell.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
+            program: guests_config.kernel.clone(),
+            arguments: boot::arguments(work, place, &guests_config.memory, &init, card),
+            seed: scenario.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
         });
     }
     Ok(kernels)
 }
 
 /// Error that a kernel's script reports, if there is one.
-fn error_of(work: &Work, cell: &Lab) -> Option<String> {
-    cell.radios.iter().enumerate().find_map(|(place, radio)| {
-        let text = work.ready(&ready(place))?;
+fn script_error(work: &SharedFolder, scenario: &LabScenario) -> Option<String> {
+    scenario.radios.iter().enumerate().find_map(|(place, radio)| {
+        let text = work.ready(&ready_file(place))?;
         let why = text.strip_prefix("error ")?;
         Some(format!("{:?}: {}", radio.name, why.trim_end()))
     })
 }
 
 /// Why a kernel is not ready, if one is not.
-fn not_ready(work: &Work, cell: &Lab) -> Option<String> {
-    error_of(work, cell).or_else(|| {
-        let is_silent = |place: &usize| !work.has(&ready(*place));
-        let place = (0..cell.radios.len()).find(is_silent)?;
-        let said = work.last_lines(&said(place), 40).join("\n");
-        let lead = LEAD.as_secs_f64();
-        Some(format!("{:?} was not ready after {lead} s of its time\n{said}", cell.radios[place].name))
+fn not_ready(work: &SharedFolder, scenario: &LabScenario) -> Option<String> {
+    script_error(work, scenario).or_else(|| {
+        let is_silent = |place: &usize| !work.has(&ready_file(*place));
+        let place = (0..scenario.radios.len()).find(is_silent)?;
+        let said = work.last_lines(&script_log(place), 40).join("\n");
+        let lead = ASSOCIATION_TIME.as_secs_f64();
+        Some(format!("{:?} was not ready after {lead} s of its time\n{said}", scenario.radios[place].name))
     })
 }
 
 /// The figures of each group, in a line.
-fn say(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
+fn print_summary(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
     for group in summary["groups"].as_array().into_iter().flatten() {
         let name = group["group"].as_str().unwrap_or("");
         let mut parts = Vec::new();
@@ -248,16 +269,16 @@ fn say(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
         if group["kind"] != "unlimited" {
             parts.push(format!("{} of {} came", group["received"], group["segments_sent"]));
         }
-        eprintln!("airtcp: {name}: {}", parts.join(", "));
+        to_stderr(format_args!("airtcp: {}: {}", on_one_line(name), parts.join(", ")));
     }
     let virtual_s = end.as_secs_f64();
-    eprintln!("airtcp: {virtual_s:.1} s of virtual time in {wall_s:.1} s, {} kernels", kernels.len());
+    to_stderr(format_args!("airtcp: {virtual_s:.1} s of virtual time in {wall_s:.1} s, {} kernels", kernels.len()));
 }
 
 /// Counters of the remedy, as the access points' kernels have them at the end, summed.
-fn counters(work: &Work, cell: &Lab) -> Value {
+fn counters(work: &SharedFolder, scenario: &LabScenario) -> Value {
     let mut known: BTreeMap<String, u64> = BTreeMap::new();
-    for ap in cell.aps() {
+    for ap in scenario.aps() {
         let text = work.page(&format!("{ap}.retry_out"));
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
             let sum = known.entry(key.to_owned()).or_default();
@@ -267,19 +288,19 @@ fn counters(work: &Work, cell: &Lab) -> Value {
     json!(known)
 }
 
-fn keep(
-    plan: &Plan,
-    guests_plan: &Guests,
-    cell: &Lab,
+fn write_results(
+    config: &RunConfig,
+    guests_config: &GuestsConfig,
+    scenario: &LabScenario,
     tables: &[airtcp_core::table::Table],
     summary: &Value,
-    (wall_s, security, guests, work): (f64, Security, &[Guest], &Work),
+    (wall_s, security, guests, work): (f64, Security, &[Guest], &SharedFolder),
 ) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
-    let Some(record) = &plan.record else { return Ok(()) };
-    let hosts = cell.radios.iter().zip(guests).map(|(radio, guest)| {
+    let Some(record) = &config.record else { return Ok(()) };
+    let hosts = scenario.radios.iter().zip(guests).map(|(radio, guest)| {
         let about = json!({
-            "rate": script::about(radio),
+            "rate": script::rate_control(radio),
             "retry_out": radio.retry_out,
             "frames_to_medium": guest.counts.sent,
             "messages_from_medium": guest.counts.received,
@@ -289,13 +310,13 @@ fn keep(
     let hosts: serde_json::Map<String, Value> = hosts.collect();
     let about = json!({
         "validity": "virtual",
-        "kernel": guests_plan.name,
+        "kernel": guests_config.name,
         "stack": "mac80211 on airtcp's medium",
         "security": security.name(),
         "wpa2": security == Security::Wpa2,
         "driver": { "wall_s": wall_s },
         "hosts": hosts,
-        "retry_out": counters(work, cell),
+        "retry_out": counters(work, scenario),
     });
     let mut store = Store::begin(&record.folder).map_err(failed)?;
     store.add(tables).and_then(|()| store.end()).map_err(failed)?;
@@ -304,7 +325,7 @@ fn keep(
         "summary": summary,
         "events": frames,
         "packets_delivered": guests.iter().map(|guest| guest.counts.received).sum::<u64>(),
-        "simulated_s": cell.duration.as_secs_f64(),
+        "simulated_s": scenario.duration.as_secs_f64(),
         "meanings": meanings(tables),
         "emu": about,
     });
@@ -316,8 +337,8 @@ fn keep(
 /// kernel's.
 pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
     let place = host.parse().unwrap_or(0);
-    if let Err(why) = live(work, place) {
-        let _ = write_whole(&Path::new(SHARED).join(ready(place)), &format!("error {why}"));
+    if let Err(why) = run_script(work, place) {
+        let _ = write_atomically(&Path::new(GUEST_FOLDER).join(ready_file(place)), &format!("error {why}"));
     }
     loop {
         // Processes that programs leave behind are reaped; without any there is nothing to wait
@@ -328,20 +349,20 @@ pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
     }
 }
 
-fn live(work: &str, place: usize) -> Result<(), String> {
+fn run_script(work: &str, place: usize) -> Result<(), String> {
     let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
-    mount_all(work)?;
+    mount_filesystems(work)?;
     // As systemd sets it.
     let _ = fs::write("/proc/sys/net/core/default_qdisc", "fq_codel");
-    let shared = Path::new(SHARED);
-    let out = File::create(shared.join(said(place))).map_err(failed("what it says"))?;
-    std::thread::sleep(until_begin());
+    let shared = Path::new(GUEST_FOLDER);
+    let out = File::create(shared.join(script_log(place))).map_err(failed("what it says"))?;
+    std::thread::sleep(time_to_begin());
     let mut shell = Command::new("/bin/sh");
     shell.arg(shared.join(format!("{place}.sh"))).env_clear();
-    shell.env("PATH", script::PATH).env("TMPDIR", TEMPORARY).env("HOME", TEMPORARY).current_dir("/");
+    shell.env("PATH", script::PATH).env("TMPDIR", TEMP_FOLDER).env("HOME", TEMP_FOLDER).current_dir("/");
     shell.stdin(Stdio::null()).stdout(out.try_clone().map_err(failed("what it says"))?).stderr(out);
     let status = shell.status().map_err(failed("/bin/sh"))?;
-    if status.success() || shared.join(ready(place)).exists() {
+    if status.success() || shared.join(ready_file(place)).exists() {
         Ok(())
     } else {
         Err(format!("its script ended with {status}"))

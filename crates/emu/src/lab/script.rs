@@ -7,12 +7,12 @@ use airtcp_core::tcp::Tsq;
 use airtcp_core::units::{Span, Time};
 use airtcp_hwsim::frame;
 
-use super::cell::{Cell, Host, Kind, Line, Radio};
-use super::run::LEAD;
-use crate::plan::Security;
-use crate::um::boot::SHARED;
-use crate::um::guest_time::GuestTime;
-use crate::world::sysctls;
+use super::run::ASSOCIATION_TIME;
+use super::scenario::{FlowKind, Host, LabScenario, Line, Radio};
+use crate::common::config::Security;
+use crate::common::world::sysctls;
+use crate::uml::files::GUEST_FOLDER;
+use crate::uml::guest_time::GuestTime;
 
 /// Programs that the scripts need, and the Debian packages that have them.
 pub(crate) const NEEDED: [(&str, &str); 4] =
@@ -32,7 +32,7 @@ const FREQUENCY_5: u32 = 5180;
 const PASSWORD: &str = "airtcp-lab";
 /// A station looks no more when less than this is left before the run: a look and a ping without an
 /// answer last so long.
-const LAST_LOOK: Span = Span::from_ms(1500);
+const LAST_ATTEMPT: Span = Span::from_ms(1500);
 
 /// The file of a flow's end.
 pub(crate) fn end_file(flow: usize, end: &str) -> String {
@@ -55,8 +55,8 @@ fn address(host: Host) -> String {
     }
 }
 
-fn frequency(cell: &Cell) -> u32 {
-    if cell.band.is_at_5_ghz() { FREQUENCY_5 } else { FREQUENCY }
+fn frequency(scenario: &LabScenario) -> u32 {
+    if scenario.band.is_at_5_ghz() { FREQUENCY_5 } else { FREQUENCY }
 }
 
 fn ssid(ap: usize) -> String {
@@ -64,7 +64,7 @@ fn ssid(ap: usize) -> String {
 }
 
 /// The configuration of hostapd.
-pub(crate) fn hostapd(cell: &Cell, ap: usize, security: Security) -> String {
+pub(crate) fn hostapd(scenario: &LabScenario, ap: usize, security: Security) -> String {
     // Basic rates as those of the model: no frame goes at a rate of 802.11b. A link with many
     // errors is no reason to end it.
     let mut text = format!(
@@ -72,18 +72,18 @@ pub(crate) fn hostapd(cell: &Cell, ap: usize, security: Security) -> String {
         supported_rates=60 90 120 180 240 360 480 540\nbasic_rates=60 120 240\nbeacon_int=100\ndisassoc_low_ack=0\n",
         ssid(ap)
     );
-    text += if cell.band.is_at_5_ghz() { "hw_mode=a\nchannel=36\n" } else { "hw_mode=g\nchannel=1\n" };
+    text += if scenario.band.is_at_5_ghz() { "hw_mode=a\nchannel=36\n" } else { "hw_mode=g\nchannel=1\n" };
     let mut abilities = String::new();
-    if cell.band.wide {
+    if scenario.band.wide {
         abilities += "[HT40+]";
     }
-    if cell.radios[ap].short_gi {
-        abilities += if cell.band.wide { "[SHORT-GI-20][SHORT-GI-40]" } else { "[SHORT-GI-20]" };
+    if scenario.radios[ap].short_gi {
+        abilities += if scenario.band.wide { "[SHORT-GI-20][SHORT-GI-40]" } else { "[SHORT-GI-20]" };
     }
     if !abilities.is_empty() {
         let _ = writeln!(text, "ht_capab={abilities}");
     }
-    if cell.band.vht {
+    if scenario.band.vht {
         text += "ieee80211ac=1\nvht_oper_chwidth=0\n";
     }
     match security {
@@ -102,8 +102,8 @@ pub(crate) fn hostapd(cell: &Cell, ap: usize, security: Security) -> String {
 }
 
 /// The configuration of wpa_supplicant.
-pub(crate) fn supplicant(cell: &Cell, ap: usize, security: Security) -> String {
-    let (name, frequency) = (ssid(ap), frequency(cell));
+pub(crate) fn supplicant(scenario: &LabScenario, ap: usize, security: Security) -> String {
+    let (name, frequency) = (ssid(ap), frequency(scenario));
     let key = match security {
         Security::Wpa3 => {
             format!("sae_password=\"{PASSWORD}\"\nkey_mgmt=SAE\nieee80211w=2")
@@ -114,40 +114,40 @@ pub(crate) fn supplicant(cell: &Cell, ap: usize, security: Security) -> String {
 }
 
 /// The script of a radio's kernel.
-pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &str) -> String {
-    let radio = &cell.radios[place];
+pub(crate) fn script(scenario: &LabScenario, place: usize, security: Security, program: &str) -> String {
+    let radio = &scenario.radios[place];
     // The rules of a new kernel forbid access points at 5 GHz: such a radio is made here, with
     // rules of its own.
     let radio_5 =
-        if cell.band.is_at_5_ghz() { format!("must {program} lab-traffic new-radio\n") } else { String::new() };
+        if scenario.band.is_at_5_ghz() { format!("must {program} lab-traffic new-radio\n") } else { String::new() };
     let mut text = format!(
-        "W={SHARED}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
+        "W={GUEST_FOLDER}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
         must() {{ \"$@\" || fail \"$* failed\"; }}\n\
         must mount -t debugfs none /sys/kernel/debug\nmust ip link set lo up\n{radio_5}\
         must ip link set wlan0 address {}\n",
         mac(place)
     );
     tcp(&mut text, radio.tcp.as_deref(), "");
-    if cell.is_ap(place) {
-        access_point(&mut text, cell, place, program);
+    if scenario.is_ap(place) {
+        access_point(&mut text, scenario, place, program);
     } else {
-        station(&mut text, cell, place, security);
+        station(&mut text, scenario, place, security);
     }
-    let _ = writeln!(text, "must iw dev wlan0 set bitrates {}", rates(cell, radio));
-    for (number, flow) in cell.flows.iter().enumerate() {
+    let _ = writeln!(text, "must iw dev wlan0 set bitrates {}", rates(scenario, radio));
+    for (number, flow) in scenario.flows.iter().enumerate() {
         for (host, is_source) in [(flow.from, true), (flow.to, false)] {
             let runs_here = match host {
                 Host::Station(station) => station == place,
-                Host::Wired(n) => place == cell.wired[n].ap,
+                Host::Wired(n) => place == scenario.wired[n].ap,
             };
             if runs_here {
-                program_of(&mut text, cell, number, host, is_source, program);
+                program_of(&mut text, scenario, number, host, is_source, program);
             }
         }
     }
     if radio.retry_out.is_some() {
         // Counters, when all flows are over.
-        let end = (GuestTime::BEGIN + LEAD + cell.duration + Span::from_ms(300)).as_ns();
+        let end = (GuestTime::BEGIN + ASSOCIATION_TIME + scenario.duration + Span::from_ms(300)).as_ns();
         let _ = writeln!(
             text,
             "( {program} lab-traffic wait {end}; cd /sys/kernel/debug/ieee80211/phy0/retry_out; \
@@ -160,9 +160,9 @@ pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &st
 
 /// The rates that a radio may use, as `iw` takes them: its fixed one, or all of its streams.
 /// Simulated radios of hwsim have four.
-fn rates(cell: &Cell, radio: &Radio) -> String {
-    let band = if cell.band.is_at_5_ghz() { "5" } else { "2.4" };
-    let mut all = match (radio.mcs, cell.band.vht) {
+fn rates(scenario: &LabScenario, radio: &Radio) -> String {
+    let band = if scenario.band.is_at_5_ghz() { "5" } else { "2.4" };
+    let mut all = match (radio.mcs, scenario.band.vht) {
         (Some(mcs), true) => format!("vht-mcs-{band} {}:{mcs}", radio.streams),
         (Some(mcs), false) => format!("ht-mcs-{band} {mcs}"),
         (None, true) => {
@@ -186,14 +186,14 @@ fn tcp(text: &mut String, config: Option<&airtcp_core::tcp::TcpConfig>, within: 
     }
 }
 
-fn access_point(text: &mut String, cell: &Cell, place: usize, program: &str) {
+fn access_point(text: &mut String, scenario: &LabScenario, place: usize, program: &str) {
     let _ = writeln!(
         text,
         "hostapd -B $W/{place}.conf > $W/{place}.hostapd 2>&1 || fail \"hostapd: $(tail -n 2 $W/{place}.hostapd)\"\n\
         must ip addr add {}/16 dev wlan0\nmust sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'",
         station_address(place)
     );
-    for (n, host) in cell.wired.iter().enumerate().filter(|(_, host)| host.ap == place) {
+    for (n, host) in scenario.wired.iter().enumerate().filter(|(_, host)| host.ap == place) {
         let within = format!("ip netns exec w{n} ");
         let _ = writeln!(
             text,
@@ -217,7 +217,7 @@ fn access_point(text: &mut String, cell: &Cell, place: usize, program: &str) {
         netem(text, host.up, "dev eth0", &within);
         tcp(text, host.tcp.as_deref(), &within);
     }
-    if let Some(table) = &cell.radios[place].retry_out {
+    if let Some(table) = &scenario.radios[place].retry_out {
         let _ = writeln!(
             text,
             "R=/sys/kernel/debug/ieee80211/phy0/retry_out\n\
@@ -234,15 +234,15 @@ fn netem(text: &mut String, line: Line, device: &str, within: &str) {
     let _ = writeln!(text, "must {within}tc qdisc add {device} root netem delay {delay} rate {rate}bit limit {limit}");
 }
 
-fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
+fn station(text: &mut String, scenario: &LabScenario, place: usize, security: Security) {
     // One after the other, when the access point is there.
     let wait = 500 + 50 * place;
     // netem takes packets from their sockets at once (skb_orphan_partial), so that small queues see
     // nothing.
-    if cell.radios[place].tcp.as_ref().is_some_and(|tcp| tcp.host_queue.tsq == Tsq::Off) {
+    if scenario.radios[place].tcp.as_ref().is_some_and(|tcp| tcp.host_queue.tsq == Tsq::Off) {
         let _ = writeln!(text, "must tc qdisc add dev wlan0 root netem delay 1us limit 100000");
     }
-    let own = cell.radios[place].ap;
+    let own = scenario.radios[place].ap;
     let ap = station_address(own);
     let _ = writeln!(
         text,
@@ -251,8 +251,12 @@ fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
         wait % 1000
     );
     let (first, again) = if security == Security::Open {
-        let iw =
-            format!("iw dev wlan0 connect -w {} {} {} > $W/iw{place}.log 2>&1", ssid(own), frequency(cell), mac(own));
+        let iw = format!(
+            "iw dev wlan0 connect -w {} {} {} > $W/iw{place}.log 2>&1",
+            ssid(own),
+            frequency(scenario),
+            mac(own)
+        );
         (format!("{iw} || fail \"no association: $(tail -n 1 $W/iw{place}.log)\""), iw)
     } else {
         let supplicant = format!("wpa_supplicant -B -P $P -i wlan0 -c $W/{place}.conf > $W/wpa{place}.log 2>&1");
@@ -263,7 +267,7 @@ fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
     };
     // A probe request is sent once, and nothing acknowledges it. Who does not find its access point
     // looks again: wpa_supplicant does so late, `iw` never.
-    let latest_cs = (GuestTime::BEGIN + LEAD.saturating_sub(LAST_LOOK)).as_ns() / 10_000_000;
+    let latest_cs = (GuestTime::BEGIN + ASSOCIATION_TIME.saturating_sub(LAST_ATTEMPT)).as_ns() / 10_000_000;
     let _ = writeln!(
         text,
         "{first}\nmust ip addr add {}/16 dev wlan0\nmust ip route add default via {ap}\n\
@@ -277,32 +281,32 @@ fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
     );
 }
 
-fn program_of(text: &mut String, cell: &Cell, number: usize, host: Host, is_source: bool, program: &str) {
-    let flow = &cell.flows[number];
+fn program_of(text: &mut String, scenario: &LabScenario, number: usize, host: Host, is_source: bool, program: &str) {
+    let flow = &scenario.flows[number];
     let within = match host {
         Host::Station(_) => String::new(),
         Host::Wired(place) => format!("ip netns exec w{place} "),
     };
-    let at = |time: Time| (GuestTime::of(time) + LEAD).as_ns();
-    let (start, stop, interval) = (at(flow.start), at(flow.stop), cell.interval.as_ns());
+    let at = |time: Time| (GuestTime::of(time) + ASSOCIATION_TIME).as_ns();
+    let (start, stop, interval) = (at(flow.start), at(flow.stop), scenario.interval.as_ns());
     let (port, to) = (PORT + number, address(flow.to));
-    let out = |end: &str| format!("{SHARED}/{}", end_file(number, end));
+    let out = |end: &str| format!("{GUEST_FOLDER}/{}", end_file(number, end));
     let words = match (&flow.kind, is_source) {
-        (Kind::Tcp { cc }, true) => format!("send {to} {port} {start} {stop} {interval} {} {cc}", out("sent")),
-        (Kind::Tcp { .. }, false) => format!("sink {port} {start} {stop} {interval} {}", out("came")),
-        (Kind::Ping { interval, payload }, true) => {
+        (FlowKind::Tcp { cc }, true) => format!("send {to} {port} {start} {stop} {interval} {} {cc}", out("sent")),
+        (FlowKind::Tcp { .. }, false) => format!("sink {port} {start} {stop} {interval} {}", out("came")),
+        (FlowKind::Ping { interval, payload }, true) => {
             format!("ping {to} {port} {start} {stop} {} {} {payload}", interval.as_ns(), out("sent"))
         }
-        (Kind::Ping { .. }, false) => format!("echo {port}"),
-        (Kind::Cbr { interval, payload }, true) => {
+        (FlowKind::Ping { .. }, false) => format!("echo {port}"),
+        (FlowKind::Cbr { interval, payload }, true) => {
             format!("datagrams {to} {port} {start} {stop} {} {} {payload}", interval.as_ns(), out("sent"))
         }
-        (Kind::Cbr { .. }, false) => format!("count {port} {start} {stop} {interval} {}", out("came")),
+        (FlowKind::Cbr { .. }, false) => format!("count {port} {start} {stop} {interval} {}", out("came")),
     };
     let _ = writeln!(text, "{within}{program} lab-traffic {words} &");
 }
 
 /// A radio's part of the report.
-pub(crate) fn about(radio: &Radio) -> String {
+pub(crate) fn rate_control(radio: &Radio) -> String {
     radio.mcs.map_or_else(|| "minstrel_ht".to_owned(), |mcs| format!("MCS {mcs}"))
 }

@@ -11,13 +11,13 @@ use airtcp_core::units::{Span, Time};
 use airtcp_hwsim::HwsimMac;
 use serde_json::{Value, json};
 
-use super::cell::{Cell, Flow, Kind};
-use super::run::LEAD;
+use super::run::ASSOCIATION_TIME;
+use super::scenario::{Flow, FlowKind, LabScenario};
 use super::script::end_file;
-use super::traffic::{Datagram, Sample, Seen};
-use crate::radios::{Radios, figure, real};
-use crate::um::guest_time::{BOOT, GuestTime};
-use crate::um::work::Work;
+use super::traffic::{Datagram, Observations, Sample};
+use crate::common::radio_table::{RadioTable, figure, real};
+use crate::uml::guest_time::{BOOT, GuestTime};
+use crate::uml::shared_folder::SharedFolder;
 
 table! {
     /// One row per flow.
@@ -70,20 +70,20 @@ const MOST_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 /// A guest has written more than its programs would.
-pub(crate) fn seen(work: &Work, cell: &Cell) -> Result<Vec<[Seen; 2]>, String> {
+pub(crate) fn observations(work: &SharedFolder, scenario: &LabScenario) -> Result<Vec<[Observations; 2]>, String> {
     let read = |number, end| {
         let bytes = work.bytes(&end_file(number, end), MOST_BYTES)?;
-        Ok::<Seen, String>(serde_json::from_slice(&bytes).unwrap_or_default())
+        Ok::<Observations, String>(serde_json::from_slice(&bytes).unwrap_or_default())
     };
-    (0..cell.flows.len()).map(|number| Ok([read(number, "sent")?, read(number, "came")?])).collect()
+    (0..scenario.flows.len()).map(|number| Ok([read(number, "sent")?, read(number, "came")?])).collect()
 }
 
 /// The flows of which nothing was written, by name.
-pub(crate) fn silent<'a>(cell: &'a Cell, seen: &[[Seen; 2]]) -> Vec<&'a str> {
-    let is_silent = |(flow, [sent, _]): (&'a Flow, &[Seen; 2])| {
+pub(crate) fn flows_without_data<'a>(scenario: &'a LabScenario, observations: &[[Observations; 2]]) -> Vec<&'a str> {
+    let is_silent = |(flow, [sent, _]): (&'a Flow, &[Observations; 2])| {
         (sent.samples.is_empty() && sent.datagrams.is_empty()).then_some(flow.name.as_str())
     };
-    cell.flows.iter().zip(seen).filter_map(is_silent).collect()
+    scenario.flows.iter().zip(observations).filter_map(is_silent).collect()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -97,12 +97,12 @@ fn greatest(values: impl Iterator<Item = f64>) -> f64 {
 
 /// A time of a guest as one of the run, s.
 fn run_s(guest: GuestTime) -> f64 {
-    real(guest.as_ns()) * 1e-9 - (BOOT + LEAD).as_secs_f64()
+    real(guest.as_ns()) * 1e-9 - (BOOT + ASSOCIATION_TIME).as_secs_f64()
 }
 
-fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
-    let flow = &cell.flows[number];
-    let warm = cell.warmup.as_secs_f64().max(flow.start.since(Time::ZERO).as_secs_f64());
+fn flow_row(scenario: &LabScenario, number: usize, [sent, came]: &[Observations; 2]) -> FlowRow {
+    let flow = &scenario.flows[number];
+    let warm = scenario.warmup.as_secs_f64().max(flow.start.since(Time::ZERO).as_secs_f64());
     let since = |at: GuestTime| run_s(at) > warm - 1e-6;
     let mut row = FlowRow {
         flow: count(number),
@@ -126,7 +126,7 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
         real(last.1.saturating_sub(first.1)) * 8e9 / real(last.0.since(first.0).as_ns())
     };
     match &flow.kind {
-        Kind::Tcp { cc } => {
+        FlowKind::Tcp { cc } => {
             row.cc = cc.clone().into();
             let samples: Vec<&Sample> = sent.samples.iter().filter(|s| since(s.at)).collect();
             if let [first, .., last] = samples[..] {
@@ -143,7 +143,7 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
                 row.delivered_bps = rate(first, last);
             }
         }
-        Kind::Ping { .. } => {
+        FlowKind::Ping { .. } => {
             let all: Vec<&Datagram> = sent.datagrams.iter().filter(|d| since(d.sent)).collect();
             let rtts = || all.iter().filter_map(|d| Some(real(d.came?.since(d.sent).as_ns()) * 1e-6));
             row.segments_sent = u64::from(count(all.len()));
@@ -151,7 +151,7 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
             (row.rtt_mean_ms, row.rtt_max_ms) = (mean(rtts()), greatest(rtts()));
             row.rtt_min_ms = rtts().fold(f64::NAN, f64::min);
         }
-        Kind::Cbr { .. } => {
+        FlowKind::Cbr { .. } => {
             row.segments_sent = u64::from(count(sent.datagrams.iter().filter(|d| since(d.sent)).count()));
             let all: Vec<&Datagram> = came.datagrams.iter().filter(|d| since(d.sent)).collect();
             row.received = u64::from(count(all.len()));
@@ -162,13 +162,17 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
 }
 
 /// The tables, and the figures at a glance.
-pub(crate) fn tables(cell: &Cell, seen: &[[Seen; 2]], mac: &HwsimMac) -> (Vec<Table>, Value) {
+pub(crate) fn tables(
+    scenario: &LabScenario,
+    observations: &[[Observations; 2]],
+    mac: &HwsimMac,
+) -> (Vec<Table>, Value) {
     let (mut flows, mut series, mut pings) = (FlowRows::default(), SeriesRows::default(), PingRows::default());
     let mut groups: BTreeMap<&str, Vec<(usize, FlowRow)>> = BTreeMap::new();
-    for (number, both) in seen.iter().enumerate() {
-        let flow = &cell.flows[number];
-        groups.entry(&flow.group).or_default().push((number, flow_row(cell, number, both)));
-        flows.push(flow_row(cell, number, both));
+    for (number, both) in observations.iter().enumerate() {
+        let flow = &scenario.flows[number];
+        groups.entry(&flow.group).or_default().push((number, flow_row(scenario, number, both)));
+        flows.push(flow_row(scenario, number, both));
         for sample in &both[0].samples {
             series.push(SeriesRow {
                 time_s: run_s(sample.at),
@@ -179,7 +183,7 @@ pub(crate) fn tables(cell: &Cell, seen: &[[Seen; 2]], mac: &HwsimMac) -> (Vec<Ta
                 segments_retransmitted: u64::from(sample.retransmitted),
             });
         }
-        if matches!(flow.kind, Kind::Ping { .. }) {
+        if matches!(flow.kind, FlowKind::Ping { .. }) {
             for datagram in &both[0].datagrams {
                 pings.push(PingRow {
                     flow: count(number),
@@ -190,13 +194,13 @@ pub(crate) fn tables(cell: &Cell, seen: &[[Seen; 2]], mac: &HwsimMac) -> (Vec<Ta
             }
         }
     }
-    let names: Vec<&str> = cell.radios.iter().map(|radio| radio.name.as_str()).collect();
-    let radios = Radios::of(mac, &names, cell.duration + LEAD);
-    let groups: Vec<Value> = groups.into_iter().map(|(name, rows)| group(cell, name, &rows)).collect();
+    let names: Vec<&str> = scenario.radios.iter().map(|radio| radio.name.as_str()).collect();
+    let radios = RadioTable::of(mac, &names, scenario.duration + ASSOCIATION_TIME);
+    let groups: Vec<Value> = groups.into_iter().map(|(name, rows)| group(scenario, name, &rows)).collect();
     let summary = json!({
-        "seed": cell.seed,
-        "end_s": cell.duration.as_secs_f64(),
-        "warmup_s": cell.warmup.as_secs_f64(),
+        "seed": scenario.seed,
+        "end_s": scenario.duration.as_secs_f64(),
+        "warmup_s": scenario.warmup.as_secs_f64(),
         "groups": groups,
         "links": [],
         "air": [],
@@ -210,7 +214,7 @@ fn sum(values: impl Iterator<Item = f64>) -> f64 {
     values.filter(|value| value.is_finite()).fold(f64::NAN, |sum, value| if sum.is_nan() { value } else { sum + value })
 }
 
-fn group(cell: &Cell, name: &str, rows: &[(usize, FlowRow)]) -> Value {
+fn group(scenario: &LabScenario, name: &str, rows: &[(usize, FlowRow)]) -> Value {
     let all = |of: fn(&FlowRow) -> f64| rows.iter().map(move |(_, row)| of(row));
     let known = |of: fn(&FlowRow) -> f64| mean(all(of).filter(|value| value.is_finite()));
     let goodputs: Vec<f64> = all(|row| row.goodput_bps).filter(|value| value.is_finite()).collect();
@@ -221,7 +225,7 @@ fn group(cell: &Cell, name: &str, rows: &[(usize, FlowRow)]) -> Value {
     let again: u64 = rows.iter().map(|(_, row)| row.segments_retransmitted).sum();
     let flows = rows.iter().map(|(number, row)| {
         json!({
-            "name": cell.flows[*number].name,
+            "name": scenario.flows[*number].name,
             "goodput_bps": figure(row.goodput_bps),
             "delivered_bps": figure(row.delivered_bps),
             "segments_sent": row.segments_sent,
@@ -256,4 +260,4 @@ fn group(cell: &Cell, name: &str, rows: &[(usize, FlowRow)]) -> Value {
 }
 
 /// How long a run goes on after its end, so that its programs write down what they saw.
-pub(crate) const TAIL: Span = Span::from_ms(1200);
+pub(crate) const WRITING_TIME: Span = Span::from_ms(1200);

@@ -5,26 +5,26 @@ use std::process::{Command, Stdio};
 
 use airtcp_sim::scenario::Scenario;
 
-use super::cell::{Cell, cell};
-use super::traffic::{Datagram, Sample, Seen};
+use super::scenario::{LabScenario, lab_scenario};
+use super::traffic::{Datagram, Observations, Sample};
 use super::{script, tables};
-use crate::plan::Security;
-use crate::um::guest_time::GuestTime;
+use crate::common::config::Security;
+use crate::uml::guest_time::GuestTime;
 
 const FILE: &str = include_str!("../../../../examples/lab-upload.toml");
 const HOSTILE: [&str; 8] = ["$(touch x)", "`id`", "a;id", "a\nid", "../../etc", "a' \"b", "\u{1b}]0;t\u{7}", "a b"];
 
-fn example() -> Cell {
-    cell(&Scenario::parse(FILE, "lab.toml", &[]).unwrap().to_spec().unwrap()).unwrap()
+fn example() -> LabScenario {
+    lab_scenario(&Scenario::parse(FILE, "lab.toml", &[]).unwrap().to_spec().unwrap()).unwrap()
 }
 
-fn scripts(cell: &Cell) -> Vec<String> {
+fn scripts(scenario: &LabScenario) -> Vec<String> {
     let mut all = Vec::new();
     for security in [Security::Open, Security::Wpa2, Security::Wpa3] {
-        for place in 0..cell.radios.len() {
-            all.push(script::script(cell, place, security, "/media/init"));
-            all.push(script::hostapd(cell, place, security));
-            all.push(script::supplicant(cell, place, security));
+        for place in 0..scenario.radios.len() {
+            all.push(script::script(scenario, place, security, "/media/init"));
+            all.push(script::hostapd(scenario, place, security));
+            all.push(script::supplicant(scenario, place, security));
         }
     }
     all
@@ -39,23 +39,23 @@ fn names_do_not_reach_the_scripts_of_guests() {
         let text = FILE.replace("\"sta\"", &format!("{name:?}"));
         let said = Scenario::parse(&text, "lab.toml", &[]).map(|scenario| scenario.to_spec().map(|_| ()));
         assert!(!matches!(said, Ok(Ok(()))), "{name:?} is taken for a name");
-        let mut cell = example();
-        for radio in &mut cell.radios {
+        let mut scenario = example();
+        for radio in &mut scenario.radios {
             radio.name = name.to_owned();
         }
-        cell.wired.iter_mut().for_each(|host| host.name = name.to_owned());
-        for flow in &mut cell.flows {
+        scenario.wired.iter_mut().for_each(|host| host.name = name.to_owned());
+        for flow in &mut scenario.flows {
             (flow.name, flow.group) = (name.to_owned(), name.to_owned());
         }
-        assert_eq!(scripts(&cell), plain, "{name:?}");
+        assert_eq!(scripts(&scenario), plain, "{name:?}");
     }
 }
 
 #[test]
 fn scripts_are_ones_that_a_shell_reads() {
-    let cell = example();
-    for place in 0..cell.radios.len() {
-        let text = script::script(&cell, place, Security::Wpa2, "/media/init");
+    let scenario = example();
+    for place in 0..scenario.radios.len() {
+        let text = script::script(&scenario, place, Security::Wpa2, "/media/init");
         let mut shell = Command::new("/bin/sh").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
         shell.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(shell.wait().unwrap().success());
@@ -66,7 +66,7 @@ fn scripts_are_ones_that_a_shell_reads() {
 /// written.
 #[test]
 fn figures_of_guests_that_make_no_sense_become_tables() {
-    let cell = example();
+    let scenario = example();
     let far = GuestTime::from_ns(u64::MAX);
     let after = GuestTime::from_ns(60_000_000_000);
     let sample = |at, number: u32| Sample {
@@ -79,7 +79,7 @@ fn figures_of_guests_that_make_no_sense_become_tables() {
         retransmitted: number,
     };
     let datagram = |sent, came, number| Datagram { number, sent, came };
-    let seen = Seen {
+    let observations = Observations {
         samples: vec![sample(after, u32::MAX), sample(far, 0), sample(after, 0), sample(GuestTime::ZERO, 7)],
         came: vec![(far, u64::MAX), (after, 3), (far, 0)],
         datagrams: vec![
@@ -88,9 +88,10 @@ fn figures_of_guests_that_make_no_sense_become_tables() {
             datagram(after, None, 1),
         ],
     };
-    let air = airtcp_hwsim::Air::new(&cell.medium);
-    let both: Vec<[Seen; 2]> = cell.flows.iter().map(|_| [seen.clone(), seen.clone()]).collect();
-    let (all, summary) = tables::tables(&cell, &both, &air.mac);
-    assert_eq!(all.iter().find(|table| table.name == "flows").map(|table| table.len()), Some(cell.flows.len()));
+    let air = airtcp_hwsim::Air::new(&scenario.medium);
+    let both: Vec<[Observations; 2]> =
+        scenario.flows.iter().map(|_| [observations.clone(), observations.clone()]).collect();
+    let (all, summary) = tables::tables(&scenario, &both, &air.mac);
+    assert_eq!(all.iter().find(|table| table.name == "flows").map(|table| table.len()), Some(scenario.flows.len()));
     assert!(serde_json::to_string(&summary).is_ok());
 }

@@ -16,10 +16,11 @@ use airtcp_core::units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::{Deserialize, Serialize};
 
+use crate::common::output::to_stderr;
+use crate::common::sys::{Offload, set_offload, tcp_info};
 use crate::hwsim::new_radio;
-use crate::sys::{Offload, set_offload, tcp_info};
-use crate::um::guest_time::GuestTime;
-use crate::um::inside::now;
+use crate::uml::guest_init::now;
+use crate::uml::guest_time::GuestTime;
 
 /// A TCP sender at one instant, as the kernel counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,14 +44,14 @@ pub(crate) struct Datagram {
 
 /// Observations of one end of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct Observations {
     pub(crate) samples: Vec<Sample>,
     /// Payload that has come, by time.
     pub(crate) came: Vec<(GuestTime, u64)>,
     pub(crate) datagrams: Vec<Datagram>,
 }
 
-impl Seen {
+impl Observations {
     fn write(&self, path: &str) -> io::Result<()> {
         let part = format!("{path}.part");
         fs::write(&part, serde_json::to_vec(self)?)?;
@@ -75,7 +76,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     match program(words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lab-traffic {}: {error}", words.join(" "));
+            to_stderr(format_args!("lab-traffic {}: {error}", words.join(" ")));
             ExitCode::FAILURE
         }
     }
@@ -135,12 +136,12 @@ fn send(to: &str, cc: &str, start: GuestTime, stop: GuestTime, interval: Span, o
     let watched = stream.try_clone()?;
     let path = out.to_owned();
     let watch = std::thread::spawn(move || -> io::Result<()> {
-        let mut seen = Seen::default();
+        let mut observations = Observations::default();
         for at in ticks(start, stop, interval) {
             sleep_until(at);
-            seen.samples.push(sample(&tcp_info(&watched)?));
+            observations.samples.push(sample(&tcp_info(&watched)?));
         }
-        seen.write(&path)?;
+        observations.write(&path)?;
         std::process::exit(0)
     });
     let block = vec![0; 65536];
@@ -169,12 +170,12 @@ fn sink(at: &str, start: GuestTime, stop: GuestTime, interval: Span, out: &str) 
     let total = Arc::new(AtomicU64::new(0));
     let (read, path) = (Arc::clone(&total), out.to_owned());
     std::thread::spawn(move || {
-        let mut seen = Seen::default();
+        let mut observations = Observations::default();
         for at in ticks(start, stop, interval) {
             sleep_until(at);
-            seen.came.push((now(), read.load(Ordering::Relaxed)));
+            observations.came.push((now(), read.load(Ordering::Relaxed)));
         }
-        let _ = seen.write(&path);
+        let _ = observations.write(&path);
     });
     let (mut stream, _) = listener.accept()?;
     let mut buffer = vec![0; 1 << 18];
@@ -242,7 +243,7 @@ fn datagrams(
     // The last ones have until then to come back.
     sleep_until(stop + Span::from_ms(500));
     let datagrams = all.lock().map(|all| all.clone()).unwrap_or_default();
-    Seen { datagrams, ..Seen::default() }.write(out)
+    Observations { datagrams, ..Observations::default() }.write(out)
 }
 
 fn echo(at: &str) -> io::Result<()> {
@@ -256,17 +257,17 @@ fn echo(at: &str) -> io::Result<()> {
 
 fn count(at: &str, stop: GuestTime, out: &str) -> io::Result<()> {
     let socket = UdpSocket::bind(at)?;
-    let mut seen = Seen::default();
+    let mut observations = Observations::default();
     let mut buffer = vec![0; 65536];
     loop {
         let left = (stop + Span::from_ms(400)).since(now());
         if left.is_zero() {
-            return seen.write(out);
+            return observations.write(out);
         }
         socket.set_read_timeout(Some(Duration::from_nanos(left.max(Span::from_us(1)).as_ns())))?;
         let Ok(got) = socket.recv(&mut buffer) else { continue };
         if let Some((number, sent)) = buffer.get(..got).and_then(head) {
-            seen.datagrams.push(Datagram { number, sent, came: Some(now()) });
+            observations.datagrams.push(Datagram { number, sent, came: Some(now()) });
         }
     }
 }
