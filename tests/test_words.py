@@ -118,7 +118,7 @@ LIMITS: dict[str, Callable[[], bool]] = {
         name in (ROOT / "docs/validation.md").read_text() for name in ("ns-2", "Linux 6", "ns-3", "Bianchi")
     ),
     "how well they agree and where they differ": lambda: (
-        "## Where it differs" in (ROOT / "docs/validation.md").read_text()
+        "## Known differences" in (ROOT / "docs/validation.md").read_text()
     ),
 }
 
@@ -209,7 +209,7 @@ def test_every_room_is_in_architecture() -> None:
 
 def pages() -> list[Path]:
     own = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    return [*own, *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*own, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "evidence").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -217,6 +217,25 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def headings(page: Path) -> list[str]:
+    return re.findall(
+        r"^#+ (.+)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+
+
+def anchors(page: Path) -> set[str]:
+    """Names of a page's headings, as GitHub makes them."""
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings(page))
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_anchors_of_links_are_headings(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    links = re.findall(r"\]\(([^)#:]*\.md)?#([^)]+)\)", text)
+    assert [f"{to}#{name}" for to, name in links if name not in anchors(page.parent / to if to else page)] == []
 
 
 # --- Sentences -------------------------------------------------------------------------------------------------------
