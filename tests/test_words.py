@@ -191,6 +191,31 @@ def test_features_name_nothing_that_is_not_registered() -> None:
         assert set(re.findall(r"`([^`]+)`", rows[row])) == set(names), row
 
 
+# --- Figures that stand in a file ------------------------------------------------------------------------------------
+
+SPEED = (ROOT / "docs/speed.md").read_text()
+SPEED_ROWS = {
+    "wlan_upload_1": "one station",
+    "wlan_upload_10": "ten stations",
+    "dumbbell_unsampled": "the same, nothing",
+}
+
+
+def test_the_page_on_speed_has_the_figures_of_the_chart() -> None:
+    measured = {row["name"]: row for row in json.loads((ROOT / "bench/speed.json").read_text())}
+    assert set(measured) == set(SPEED_ROWS)
+    for name, begins in SPEED_ROWS.items():
+        row = measured[name]
+        [line] = [line for line in SPEED.splitlines() if line.startswith(f"| {begins}")]
+        _, _, own, peer, ratio, _ = line.split("|")
+        assert own.split()[0] == f"{row['airtcp_seconds']:g}", name
+        assert peer.split()[0] == f"{row['peer_seconds']:g}", name
+        assert ratio.split()[0] == f"{float(format(row['ratio'], '.2g')):g}", name
+        if "ratio_to_optimised" in row:
+            low, high = row["ratio_to_optimised"]
+            assert f"{low} to {high}" in SPEED, name
+
+
 # --- Rooms and links -------------------------------------------------------------------------------------------------
 
 
