@@ -2,7 +2,7 @@
 
 Usage: playground.py [--only PART ...] [--stories STORY ...] [--ahead] [--out FILE]
 
-Needs `make playground`, Chromium and Node. It prints tables for docs/playground.md, each row as it comes. Times are
+Needs `make playground`, Chromium and Node. It prints tables for evidence/playground.md, each row as it comes. Times are
 of this machine as it is: stop other work first, or run before it (`--ahead`, as root). All parts take five minutes.
 """
 

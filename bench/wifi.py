@@ -1,7 +1,7 @@
 """Cases of bench/run.py over the air: TCP uploads against ns-3, saturation against closed forms, cost per packet.
 
 ns-3 is optional: `.venv/bin/python evidence/ns3/ns3_runs.py` fetches its wheel and compiles the peer
-(docs/reference-ns3.md).
+(evidence/ns3.md).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Usage: coop.py [--only NAME ...] [--runs N] [--seeds N] [--simulated] [--page]
 
 Needs root, /dev/net/tun, `ping`, a kernel that `airtcp host coop` works on, and the binary of `make host`. With three
 runs it takes about ten minutes. Time has to be kept: `chrt --rr 1` before the command, or a machine that does nothing
-else. With --page the figures go to evidence/figures/, and the table to docs/hosts.md. With --simulated the real runs of
-that file stay, and only the simulated ones are made again.
+else. With --page the figures go to evidence/figures/, and the table to evidence/hosts.md. With --simulated the real
+runs of that file stay, and only the simulated ones are made again.
 
 The cell is that of the study coop-cwnd, with Linux hosts: ten phones upload over an 802.11g access point with a queue
 of 566 packets, and over a path of 256 ms. Under `airtcp shell` each phone is a namespace whose program writes to TCP of
@@ -291,7 +291,7 @@ def main() -> None:
     return hosts.finish(data, table(data), 1, place)
 
 
-PAGE, FIGURES_FILE, PART = page.ROOT / "docs/hosts.md", page.DATA / "hosts-coop.json", "ten hosts in a cell"
+PAGE, FIGURES_FILE, PART = page.ROOT / "evidence/hosts.md", page.DATA / "hosts-coop.json", "ten hosts in a cell"
 
 if __name__ == "__main__":
     main()

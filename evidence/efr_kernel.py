@@ -18,7 +18,7 @@ exactly that segment is lost. Both tell how many duplicates came before the segm
 A case *agrees* if both have the same cause (duplicates or timeout) and as many duplicates, and if the times differ by
 at most 1 ms, or 8 ms for a timeout: the kernel's clock for those goes in steps of 4 ms.
 
-With --page the figures go to evidence/figures/, and the table to docs/hosts.md.
+With --page the figures go to evidence/figures/, and the table to evidence/hosts.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WINDOWS, MSS, PORT = range(2, 7), 1460, 5001
 RULES = {"efr": 8, "dup_thresh": 0}
 """The threshold's name in scenarios, and `tcp_recovery` of the kernel."""
 
-PAGE, FIGURES_FILE = page.ROOT / "docs/hosts.md", page.DATA / "efr-kernel.json"
+PAGE, FIGURES_FILE = page.ROOT / "evidence/hosts.md", page.DATA / "efr-kernel.json"
 
 # In the guest: prints one object per case.
 GUEST = """import fcntl, heapq, json, os, select, socket, struct, subprocess, threading, time

@@ -11,7 +11,7 @@ last column says which means agree: goodput within 5 %, ping, TCP's round trip a
 encrypted in the stack alone: the simulation has no ciphers.
 
 With --page the figures go to evidence/figures/lab.json, in the place of those rows that were measured, and the table of
-all rows to docs/lab.md; that of the remedy goes to studies/ap-retry-out/stack.md.
+all rows to evidence/lab.md; that of the remedy goes to studies/ap-retry-out/stack.md.
 
 --simulated: only the simulated runs, with the seeds and beside the stack's figures that evidence/figures/lab.json has.
 
@@ -62,7 +62,7 @@ HEADS = {
     "data": "MPDUs of data",
     "acks": "of ACKs",
 }
-PAGE, DATA = page.ROOT / "docs/lab.md", page.DATA / "lab.json"
+PAGE, DATA = page.ROOT / "evidence/lab.md", page.DATA / "lab.json"
 REMEDY_PAGE = page.ROOT / "studies/ap-retry-out/stack.md"
 
 
@@ -250,7 +250,8 @@ def table(data: Json) -> str:
     seeds = max(len(row["runs"]) for row in rows)
     fewer = [row["scenario"] for row in rows if len(row["runs"]) < seeds]
     whole = sum(all(within.values()) for within in each)
-    end = f"Of {len(rows)} rows agree: {counts}. In the first three {three} agree, in all {whole}. Seeds: 1 to {seeds}"
+    end = f"Rows that agree, of {len(rows)}: {counts}. In the first three {three} agree, in all {whole}."
+    end += f" Seeds: 1 to {seeds}"
     end += f", fewer in {len(fewer)} rows." if fewer else "."
     return "\n".join([head(LIMITS), *(line(row, LIMITS) for row in rows), "", end])
 

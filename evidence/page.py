@@ -1,5 +1,5 @@
-"""The counted parts of docs/validation.md: tables that `evidence/validate.py --page` and `evidence/kernel/run.py
-compare --page` write from the comparisons' data, which is in evidence/figures/. A test holds the page to the data.
+"""The counted parts of docs/validation.md and of the pages in evidence/: tables that `evidence/validate.py --page` and
+`evidence/kernel/run.py compare --page` write from the data in evidence/figures/. A test holds the pages to the data.
 
 A part stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`. Standard library only.
 """
@@ -11,10 +11,12 @@ import math
 import os
 import pathlib
 import platform
+from collections.abc import Callable
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs/validation.md"
+SUMMARY = ROOT / "docs/validation.md"
+KERNEL, NS2 = (ROOT / "evidence" / name for name in ("kernel.md", "ns2.md"))
 DATA = ROOT / "evidence/figures"
 CELLS, PATHS, VIRTUAL = DATA / "cells.json", DATA / "kernel-paths.json", DATA / "kernel-virtual.json"
 
@@ -54,7 +56,7 @@ def with_part(text: str, name: str, body: str) -> str:
 def _marks(text: str, name: str) -> tuple[int, int]:
     opening, closing = f"<!-- {name}:", f"<!-- end of {name} -->"
     if text.count(opening) != 1 or text.count(closing) != 1:
-        raise ValueError(f"{PAGE.name}: needs {opening!r} and {closing!r}, once each")
+        raise ValueError(f"the page needs {opening!r} and {closing!r}, once each")
     return text.index("\n", text.index(opening)) + 1, text.index(closing)
 
 
@@ -101,10 +103,12 @@ def counted(data: Json) -> str:
     return "\n".join(lines)
 
 
-def listed(data: Json) -> str:
-    """Each cell outside, with the figures that are."""
+def listed(data: Json, *grids: str) -> str:
+    """Each cell of these grids that is outside, with the figures that are."""
     lines = ["| reference | cell | outside: airtcp / reference |", "|---|---|---|"]
     for r in outside(data["rows"]):
+        if r["grid"] not in grids:
+            continue
         told = []
         for name in r["outside"]:
             figure, *size = name.split(" ", 1)
@@ -166,17 +170,21 @@ def study(data: Json) -> str:
     return "\n".join(lines)
 
 
-PARTS = {"counted": counted, "listed": listed, "spread": spread, "study": study}
-"""Of `CELLS`; `paths` is of `PATHS`, by evidence/kernel/compare.py, `virtual` of `VIRTUAL`, by in_virtual_time.py."""
+PARTS: dict[str, tuple[pathlib.Path, Callable[[Json], str]]] = {
+    "counted": (SUMMARY, counted),
+    "spread": (SUMMARY, spread),
+    "listed kernel": (KERNEL, lambda data: listed(data, "kernel")),
+    "listed ns2": (NS2, lambda data: listed(data, "ns2", "study")),
+    "study": (NS2, study),
+}
+"""Pages and tables of `CELLS`. Those of `PATHS` and `VIRTUAL` are in compare.py and in_virtual_time.py."""
 
 
-def write(file: pathlib.Path, data: Json, parts: dict[str, str]) -> None:
-    """Stores a comparison and rewrites its parts of the page."""
+def write(file: pathlib.Path, data: Json, parts: dict[str, tuple[pathlib.Path, str]]) -> None:
+    """Stores a comparison and rewrites its parts of the pages."""
     file.parent.mkdir(exist_ok=True)
     head = {k: v for k, v in data.items() if k != "rows"}
     rows = ",\n".join(json.dumps(r) for r in data["rows"])
     file.write_text(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + rows + "\n]}\n")
-    text = PAGE.read_text()
-    for name, body in parts.items():
-        text = with_part(text, name, body)
-    PAGE.write_text(text)
+    for name, (of_page, body) in parts.items():
+        of_page.write_text(with_part(of_page.read_text(), name, body))

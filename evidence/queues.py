@@ -2,7 +2,7 @@
 
 Usage: queues.py [--kernel VERSION|FILE] [--only NAME ...] [--seeds N] [--page]
 
-With --page the figures go to evidence/figures/, and the table to docs/validation.md. Each row runs with N seeds (5
+With --page the figures go to evidence/figures/, and the table to evidence/kernel.md. Each row runs with N seeds (5
 unless said). Figures are means with 95 % intervals.
 
 The kernel's side is one Linux kernel in virtual time (tools/uml/build.py makes it). Two hosts, a router and a server
@@ -314,7 +314,7 @@ def main() -> None:
     data = {"kernel": arguments.kernel, "rows": rows}
     if arguments.page:
         FIGURES_OF_PAGE.write_text(json.dumps(data, indent=1) + "\n")
-        page.PAGE.write_text(page.with_part(page.PAGE.read_text(), "queue disciplines", table(data)))
+        page.KERNEL.write_text(page.with_part(page.KERNEL.read_text(), "queue disciplines", table(data)))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ Usage: real.py [--only NAME ...] [--runs N] [--simulated] [--page]
 
 Needs root or user namespaces, /dev/net/tun, `ping`, and a machine that does nothing else: about eight minutes with two
 runs each. Two rows, in which chance decides much, have more runs and predictions. With --page the figures go to
-evidence/figures/, and the table to docs/emulator.md; with --simulated only predictions are made again. Under `airtcp
-shell` a program on one host writes to TCP of this machine's kernel for 10 s. A ping goes every 50 ms, for a second
-before that, and from 2 s after it has begun. Goodput, round trips and pings under load count from then on.
+evidence/figures/, and the table to evidence/emulator.md; with --simulated only predictions are made again. Under
+`airtcp shell` a program on one host writes to TCP of this machine's kernel for 10 s. A ping goes every 50 ms, for a
+second before that, and from 2 s after it has begun. Goodput, round trips and pings under load count from then on.
 
 The prediction is the simulation of flows in their place: without TCP small queues, which TUN ends. Its hosts read and
 acknowledge once what comes at once (`receive_offload = "napi"`): the packets of an A-MPDU are in the kernel before the
@@ -108,7 +108,7 @@ class Run:
     """The same of its rule of delay."""
 
 
-PAGE = page.ROOT / "docs/emulator.md"
+PAGE = page.ROOT / "evidence/emulator.md"
 REAL, COST = (page.DATA / name for name in ("real.json", "real-cost.json"))
 
 COSTS: dict[str, tuple[list[str], str | None]] = {

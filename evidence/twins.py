@@ -1,7 +1,7 @@
 """Twins of networks with known truth: how many are found, how many predict, and how many advices hold.
 
 Usage: twins.py [--advice] [--only N ...] [--seeds N ...] [--held-out | --bursts] [--simulated | --kernel K] ...
-       twins.py --table FILE ... [--page docs/advise.md]
+       twins.py --table FILE ... [--page evidence/twins.md]
 
 Thirty networks are captured at the sender. In sixteen of them TCP is a real kernel's, through an emulated bottleneck:
 this machine's, between namespaces and in real time, which a busy machine spoils; or with --kernel 6.12 one that

@@ -3,7 +3,7 @@
 Linux kernel's cells (evidence/figures/kernel/paths.json).
 
     .venv/bin/python evidence/validate.py [--only ns2|study|kernel] [--check] [--jobs N] [--out FILE]
-    .venv/bin/python evidence/validate.py --page     # all cells; rewrites the counted parts of docs/validation.md
+    .venv/bin/python evidence/validate.py --page     # all cells; rewrites docs/validation.md and evidence/*.md
 
 Runs every cell with three seeds (study: the reference's) and compares the means with what the reference recorded.
 Exit status 0, unless --check
@@ -255,7 +255,9 @@ def main() -> int:
     parser.add_argument(
         "--check", action="store_true", help="exit status 1 if a cell is outside the tolerance or fails"
     )
-    parser.add_argument("--page", action="store_true", help="all cells, and the counted parts of docs/validation.md")
+    parser.add_argument(
+        "--page", action="store_true", help="all cells, and the tables of docs/validation.md and evidence/*.md"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "validation.json")
     args = parser.parse_args()
@@ -295,7 +297,7 @@ def main() -> int:
         if failed or args.only or args.match:
             print("the page is not written: it needs all cells, and none failed", file=sys.stderr)
             return 1
-        page.write(page.CELLS, data, {name: body(data) for name, body in page.PARTS.items()})
+        page.write(page.CELLS, data, {name: (of, body(data)) for name, (of, body) in page.PARTS.items()})
     return 1 if args.check and (failed or outside) else 0
 
 

@@ -4,7 +4,7 @@ Usage: virtual.py [--kernel VERSION|FILE] [--beside VERSION|FILE] [--only NAME .
        virtual.py --simulated [--only NAME ...] [--page]
        virtual.py --speed [--kernel VERSION|FILE] [--page]
 
-With --page the figures go to evidence/figures/, and the table to docs/emulator.md.
+With --page the figures go to evidence/figures/, and the table to evidence/emulator.md.
 Each scenario runs with N seeds (3 unless said), two of them with four times as many. Figures are means with 95 %
 intervals; the difference is that of the means. With --beside another kernel takes the place of the simulation: does 6.1
 behave as 6.12 does?
@@ -263,7 +263,7 @@ def keep(name: str, data: Json, has_page: bool) -> None:
         PAGE.write_text(page.with_part(PAGE.read_text(), name, table_of(data)))
 
 
-PAGE = page.ROOT / "docs/emulator.md"
+PAGE = page.ROOT / "evidence/emulator.md"
 BESIDE = "kernels beside the simulation"
 PARTS: dict[str, tuple[Path, Callable[[Json], str]]] = {
     BESIDE: (page.DATA / "virtual.json", table),

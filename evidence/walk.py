@@ -5,8 +5,8 @@ Usage: walk.py [--kernel VERSION|FILE] [--only NAME ...] [--runs N] [--seeds N] 
 Needs root, /dev/net/tun, a kernel that `airtcp host av` works on, and the binary of `make host`. A walk takes 45 s.
 Time has to be kept: `chrt --rr 1` before the command, or a machine that does nothing else. With --together the
 controls of a row walk at the same time, each in a network of its own; that takes a processor for each. With --page the
-figures go to evidence/figures/, and the table to docs/hosts.md. With --simulated the real runs of that file stay, and
-only the simulated ones are made again.
+figures go to evidence/figures/, and the table to evidence/hosts.md. With --simulated the real runs of that file stay,
+and only the simulated ones are made again.
 
 The scene is that of the study's Figure 4 (experiment fig04-handover). A laptop walks from an access point with two
 uploading laptops to one with six, and changes over in second 20. Under `airtcp shell` it is a namespace whose program
@@ -320,7 +320,7 @@ def main() -> None:
     return hosts.finish(data, table(data), 8, place)
 
 
-PAGE, FIGURES_FILE = page.ROOT / "docs/hosts.md", page.DATA / "hosts-walk.json"
+PAGE, FIGURES_FILE = page.ROOT / "evidence/hosts.md", page.DATA / "hosts-walk.json"
 PART = "a walk with a real sender"
 GUESTS_FILE, GUESTS_PART = page.DATA / "hosts-walk-virtual.json", "a walk with a guest's kernel"
 

@@ -18,12 +18,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from rich.table import Table
 
 from airtcp import cli, documents, report
 from airtcp._terminal import render
+from airtcp.commands.sweep import duration
 from airtcp.errors import StudyError
 from airtcp.executors import local, threads
-from airtcp.study import files, find, prepare, run, show
+from airtcp.study import files, find, prepare, published, run, show
 from airtcp.study.settle import Budget
 from airtcp.sweeps.task import Outcome, Task, perform
 from conftest import AIRTCP, ROOT, Command
@@ -188,8 +190,16 @@ def test_where_studies_are_found(tiny: Path, tmp_path: Path, monkeypatch: pytest
 def test_the_studies_here_are_sound(folder: Path) -> None:
     study = files.read(folder)
     assert study.id == folder.name
-    assert set(study.cost) == {"quick_s", "full_s"}
-    prepare.check(study)
+    document = published.read(folder)
+    assert document is not None
+    # A wall time is stated once: that of the published run is in its file.
+    assert {f"{document['mode']}_s", *study.cost} == {"quick_s", "full_s"}
+    assert f"{document['mode']}_s" not in study.cost
+    prepared = prepare.check(study)
+    tables = [part for part in show.overview(study, prepared, document) if isinstance(part, Table)]
+    [cost] = [table for table in tables if table.title == "Cost"]
+    *_, times = cost.columns
+    assert list(times.cells)[-1] == f"{duration(document['wall_s'])} on {document['cpus']} cores"
 
 
 def test_the_package_holds_the_studies(tmp_path: Path) -> None:

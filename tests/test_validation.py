@@ -1,10 +1,11 @@
-"""docs/validation.md says what the comparisons' data says: counts, lists and tables are computed from it again."""
+"""docs/validation.md and evidence/*.md follow from the comparisons' data: each table is computed from it again."""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ cells, compare, coop, efr_kernel, hosts, in_virtual_time, lab, page, queues, rea
     ),
 )
 
-TEXT = page.PAGE.read_text()
+KERNEL = page.KERNEL.read_text()
 DATA = json.loads(page.CELLS.read_text())
 
 
@@ -49,20 +50,20 @@ def test_the_laboratory_s_pages_follow_from_its_figures() -> None:
 
 @pytest.mark.parametrize("name", page.PARTS)
 def test_the_page_follows_from_the_cells(name: str) -> None:
-    wanted = page.PARTS[name](DATA)
-    assert page.part(TEXT, name) == wanted, f"run `evidence/validate.py --page` (docs/validation.md, part {name})"
+    of_page, body = page.PARTS[name]
+    assert page.part(of_page.read_text(), name) == body(DATA), f"run `evidence/validate.py --page` ({of_page})"
 
 
 def test_the_page_follows_from_the_kernel_paths() -> None:
-    assert page.part(TEXT, "paths") == compare.tables(json.loads(page.PATHS.read_text()))
+    assert page.part(KERNEL, "paths") == compare.tables(json.loads(page.PATHS.read_text()))
 
 
 def test_the_page_follows_from_the_kernel_in_virtual_time() -> None:
-    assert page.part(TEXT, "virtual") == in_virtual_time.tables(json.loads(page.VIRTUAL.read_text()))
+    assert page.part(KERNEL, "virtual") == in_virtual_time.tables(json.loads(page.VIRTUAL.read_text()))
 
 
 def test_the_page_follows_from_the_queue_disciplines() -> None:
-    assert page.part(TEXT, "queue disciplines") == queues.table(json.loads(queues.FIGURES_OF_PAGE.read_text()))
+    assert page.part(KERNEL, "queue disciplines") == queues.table(json.loads(queues.FIGURES_OF_PAGE.read_text()))
 
 
 @pytest.mark.parametrize("bench", [walk, coop], ids=["walk", "coop"])
@@ -159,6 +160,34 @@ def test_real_runs_stay_when_the_others_are_simulated_again(tmp_path: Path, caps
         again("c", lambda _: False, row=str)
 
 
+NUMBER = re.compile(r"\d+(?: \d{3})*(?:\.\d+)?")
+
+
+def notes(link: str) -> str:
+    """The section of a page in evidence/ that a link of the summary names."""
+    name, anchor = link.split("#")
+    for section in re.split(r"^## ", (page.SUMMARY.parent / name).read_text(), flags=re.MULTILINE)[1:]:
+        if re.sub(r"[^\w -]", "", section.split("\n")[0].lower()).replace(" ", "-") == anchor:
+            return section
+    raise AssertionError(f"{link} leads nowhere")
+
+
+SUMMARY_ROWS = re.findall(
+    r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| \[[^]]+\]\(([^)]+)\) \|$", page.SUMMARY.read_text(), re.MULTILINE
+)
+
+
+def test_every_row_of_the_summary_is_read() -> None:
+    table = page.SUMMARY.read_text().split("\n## Agreement in one table\n")[1].split("\n## ")[0]
+    assert len(SUMMARY_ROWS) == table.count("\n| ") - 1 > 10
+
+
+@pytest.mark.parametrize(("of", "agrees", "differs", "link"), SUMMARY_ROWS, ids=[row[0] for row in SUMMARY_ROWS])
+def test_figures_of_the_summary_are_those_of_the_notes(of: str, agrees: str, differs: str, link: str) -> None:
+    told = set(NUMBER.findall(notes(link)))
+    assert [n for n in NUMBER.findall(f"{agrees} {differs}") if n not in told] == [], of
+
+
 def test_every_reference_cell_is_counted() -> None:
     """The page said 23 of 172 where 43 were outside: the kernel's and the study's were left out."""
     by_grid: dict[str, int] = {}
@@ -171,7 +200,7 @@ def test_every_reference_cell_is_counted() -> None:
         "study": len(json.loads((ns2 / "study.json").read_text())["cells"]),
         "kernel": len({cells.name(c) for c in paths if not c["result"]["problems"]}),
     }
-    assert f"{len(page.outside(DATA['rows']))} of {len(DATA['rows'])} cells are outside" in TEXT
+    assert f"{len(page.outside(DATA['rows']))} of {len(DATA['rows'])} cells are outside" in page.SUMMARY.read_text()
 
 
 def test_outside_follows_from_figures_and_tolerances() -> None:
@@ -213,7 +242,9 @@ def test_cells_are_counted_once_and_figures_each() -> None:
     assert "| cells outside | 2 |" in told
     assert "| utilisation, points | 2: 1 outside |" in told
     assert "| loss, % | 20 %: 2 outside |" in told
-    assert "| ns-2, grid | cell 2 | utilisation, points 50.0 / 25.0; loss, % 50.00 / 25.00 |" in page.listed(data)
+    row = "| ns-2, grid | cell 2 | utilisation, points 50.0 / 25.0; loss, % 50.00 / 25.00 |"
+    assert row in page.listed(data, "ns2")
+    assert row not in page.listed(data, "kernel")
 
 
 def test_a_part_is_replaced_and_nothing_else() -> None:

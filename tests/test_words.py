@@ -83,7 +83,7 @@ LIMITS: dict[str, Callable[[], bool]] = {
     "no beacons, no scanning, no power saving and no multicast": nothing_named(
         "beacon", "beacons", "scan", "scanning", "psm", "uapsd", "twt", "dtim", "multicast"
     ),
-    "lists all omissions": lambda: "## What is left out" in (ROOT / "docs/wifi.md").read_text(),
+    "lists all omissions": lambda: "## Omissions" in (ROOT / "docs/wifi.md").read_text(),
     "The rate of a wired line is fixed, or follows a table": lambda: (
         key_is("Link", "rate", "DataRate")() and key_is("Link", "rate_trace", "RateTrace", "null")()
     ),
@@ -118,7 +118,7 @@ LIMITS: dict[str, Callable[[], bool]] = {
         name in (ROOT / "docs/validation.md").read_text() for name in ("ns-2", "Linux 6", "ns-3", "Bianchi")
     ),
     "how well they agree and where they differ": lambda: (
-        "## Where it differs" in (ROOT / "docs/validation.md").read_text()
+        "## Known differences" in (ROOT / "docs/validation.md").read_text()
     ),
 }
 
@@ -191,6 +191,31 @@ def test_features_name_nothing_that_is_not_registered() -> None:
         assert set(re.findall(r"`([^`]+)`", rows[row])) == set(names), row
 
 
+# --- Figures that stand in a file ------------------------------------------------------------------------------------
+
+SPEED = (ROOT / "docs/speed.md").read_text()
+SPEED_ROWS = {
+    "wlan_upload_1": "one station",
+    "wlan_upload_10": "ten stations",
+    "dumbbell_unsampled": "the same, nothing",
+}
+
+
+def test_the_page_on_speed_has_the_figures_of_the_chart() -> None:
+    measured = {row["name"]: row for row in json.loads((ROOT / "bench/speed.json").read_text())}
+    assert set(measured) == set(SPEED_ROWS)
+    for name, begins in SPEED_ROWS.items():
+        row = measured[name]
+        [line] = [line for line in SPEED.splitlines() if line.startswith(f"| {begins}")]
+        _, _, own, peer, ratio, _ = line.split("|")
+        assert own.split()[0] == f"{row['airtcp_seconds']:g}", name
+        assert peer.split()[0] == f"{row['peer_seconds']:g}", name
+        assert ratio.split()[0] == f"{float(format(row['ratio'], '.2g')):g}", name
+        if "ratio_to_optimised" in row:
+            low, high = row["ratio_to_optimised"]
+            assert f"{low} to {high}" in SPEED, name
+
+
 # --- Rooms and links -------------------------------------------------------------------------------------------------
 
 
@@ -207,9 +232,45 @@ def test_every_room_is_in_architecture() -> None:
     assert missing == []
 
 
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+ROOTS = ("bench", "crates", "docs", "evidence", "kernel", "playground", "python", "studies", "tests", "tools")
+
+
+def rows_of(title: str) -> list[str]:
+    part = ARCHITECTURE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return [line for line in part.splitlines() if line.startswith("| ") and not line.startswith("| where |")]
+
+
+def paths(line: str) -> Iterator[Path]:
+    """Paths that a line names: from the root, or beside the file, or in the folder, named first."""
+    beside = ROOT
+    for name in re.findall(r"`([\w./-]+(?:/|\.\w+))`", line):
+        path = ROOT / name if name.split("/")[0] in ROOTS and "/" in name else beside / name
+        if name.split("/")[0] in ROOTS:
+            beside = path if name.endswith("/") else path.parent
+        yield path
+
+
+@pytest.mark.parametrize("title", ["Index of topics", "Map"])
+def test_a_line_of_architecture_s_tables_is_short_and_names_files(title: str) -> None:
+    rows = rows_of(title)
+    assert len(rows) > 20
+    assert [row for row in rows if len(row) > 160] == []
+    named = [(row, path) for row in rows for path in paths(row)]
+    assert len(named) >= len(rows) - 1
+    assert [str(path.relative_to(ROOT)) for _, path in named if not path.exists()] == []
+
+
+def test_paths_of_a_line_are_found() -> None:
+    line = "| `crates/core/src/rng.rs`, `flags.rs` | `Purpose::Queue`, and `docs/` |"
+    core = ROOT / "crates/core/src"
+    assert list(paths(line)) == [core / "rng.rs", core / "flags.rs", ROOT / "docs"]
+
+
 def pages() -> list[Path]:
-    own = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    return [*own, *sorted((ROOT / "docs").rglob("*.md"))]
+    names = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "kernel/README.md")
+    own = [ROOT / name for name in names]
+    return [*own, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "evidence").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -217,6 +278,34 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def headings(page: Path) -> list[str]:
+    return re.findall(
+        r"^#+ (.+)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+
+
+def anchors(page: Path) -> set[str]:
+    """Names of a page's headings, as GitHub makes them."""
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings(page))
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_anchors_of_links_are_headings(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    links = re.findall(r"\]\(([^)#:]*\.md)?#([^)]+)\)", text)
+    assert [f"{to}#{name}" for to, name in links if name not in anchors(page.parent / to if to else page)] == []
+
+
+# A heading that begins so does not name its subject.
+ODD_HEADING = re.compile(r"(Beside|From|How|Of|What|When|Where|Whether|Who|Whose|Why) ")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_headings_name_their_subject(page: Path) -> None:
+    assert [heading for heading in headings(page) if ODD_HEADING.match(heading)] == []
 
 
 # --- Sentences -------------------------------------------------------------------------------------------------------
@@ -250,6 +339,18 @@ def test_a_sentence_has_at_most_25_words(page: Path) -> None:
     long = [f"{length(s)} words: {s}" for s in sentences(page.read_text()) if length(s) > MOST_WORDS]
     assert len(long) <= allowed, "\n".join(long)
     assert len(long) == allowed, f"only {len(long)} are left: say so in LONG"
+
+
+# A sentence that begins so does not begin with its subject. Descriptions of keys in Rust are read elsewhere.
+ODD_OPENING = re.compile(r"(?:(?:-|\d+\.) )?[*\"]*(Of|What|Whatever|Whether|Whoever|Whose) ")
+FROM_RUST = [ROOT / "docs/scenario.md", *(ROOT / "docs/policies").glob("*.md")]
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in pages() if p not in FROM_RUST], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_sentences_begin_with_their_subject(page: Path) -> None:
+    assert [sentence for sentence in sentences(page.read_text()) if ODD_OPENING.match(sentence)] == []
 
 
 # Pages that are not there yet, with how many sentences are too long; no page may get more of them.
@@ -428,4 +529,7 @@ def f():
     assert list(cells("| a | b \\| c |\nno\n")) == [" a ", " b \\| c "]
     assert list(texts({"note": "n", "x": [{"text": "t", "title": "no"}]})) == ["n", "t"]
     assert long_of("one " * 26)
+    assert ODD_HEADING.match("Whose TCP it is")
+    assert not ODD_HEADING.match("Which TCP stack runs")
+    assert ODD_OPENING.match("- **What differs.** No subject")
     assert OLD_RULE.search("Three seeds do not settle it.")

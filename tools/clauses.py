@@ -193,9 +193,9 @@ This page is for those who ask whether airtcp does what a standard says, and wha
 Each clause is a duty of a document in our own words. A clause that is *done* names the code that does it and the tests
 that fail without it. Any other says why it is not done, or why it does not apply.
 
-What airtcp does depends on the options and the profile of a host. A clause counts as done if some documented setting
-does it; the note says which, and where the default profile follows its system instead. `step` is a step of an algorithm
-that the document states without a key word.
+The behaviour of airtcp depends on the options and the profile of a host. A clause counts as done if some documented
+setting does it; the note says which, and where the default profile follows its system instead. `step` is a step of an
+algorithm that the document states without a key word.
 
 To find a clause in the source, search for its name in square brackets, such as `[RFC6298-5.4-1]`.
 """
@@ -250,7 +250,12 @@ def summary(documents: list[Document], found: list[Place]) -> Iterator[str]:
 
 
 def gaps(documents: list[Document]) -> Iterator[str]:
-    yield from ("## Duties that are not done", "", "Of level MUST and SHOULD; the tables have the reasons.", "")
+    yield from (
+        "## Duties that are not done",
+        "",
+        "These are of level MUST and SHOULD; the tables have the reasons.",
+        "",
+    )
     for document in documents:
         for clause in document.clauses:
             if clause.not_done and clause.level not in ("MAY", "step"):

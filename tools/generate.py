@@ -414,8 +414,8 @@ ANY_RUN = {
 
 ANALYSIS_HEAD = """## Tables of a capture
 
-What `airtcp analyze` writes ([analyze](analyze.md)). A *flow* is one direction of a connection that carried data or a
-SYN; `flow` is the same number in every table. Sequence numbers count from 1, the first byte of data.
+`airtcp analyze` writes these tables ([analyze](analyze.md)). A *flow* is one direction of a connection that carried
+data or a SYN; `flow` is the same number in every table. Sequence numbers count from 1, the first byte of data.
 """
 
 ANALYSIS_TABLES = {
@@ -424,10 +424,10 @@ ANALYSIS_TABLES = {
     "timeouts": "One row per retransmission timeout: duplicate ACKs received, when each policy would have acted.",
     "rtt_samples": "Round-trip times as the capture shows them, thinned to `--points` per flow.",
     "windows": "Windows over time, thinned to `--points` per flow.",
-    "segments": "What a time-sequence plot shows, thinned to `--points` per flow and kind.",
+    "segments": "Points of a time-sequence plot, thinned to `--points` per flow and kind.",
     "stations": "Captures in monitor mode: one row per pair of stations.",
     "airtime": "Captures in monitor mode: airtime of each station over time, in at most 512 steps.",
-    "limits": "What held a flow's sender back, from when to when. Short ones are joined beyond `--points`.",
+    "limits": "Limits that held a flow's sender back, from when to when. Short ones are joined beyond `--points`.",
 }
 
 

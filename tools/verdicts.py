@@ -156,7 +156,7 @@ def results(found: Json) -> Iterator[str]:
         yield HEAD
         yield from map(row, findings)
     if notes := [f for f in found["findings"] if f["note"] and f["verdict"] != "reproduced"]:
-        yield "\n## Why\n"
+        yield "\n## Causes\n"
         yield from (f"- *{cell(f['claim'])}* ({f['verdict_text']}): {cell(f['note'])}" for f in notes)
     for part in matrices(found):
         yield f"\n## {part.title}\n"

@@ -249,7 +249,7 @@ def report(reference: Json, match: str, work: pathlib.Path, out: pathlib.Path | 
     if onto_page:
         if match:
             sys.exit("the page is not written: it needs all cells")
-        page.write(page.PATHS, data, {"paths": tables(data)})
+        page.write(page.PATHS, data, {"paths": (page.KERNEL, tables(data))})
 
 
 def rounded(values: dict[str, float]) -> dict[str, float]:

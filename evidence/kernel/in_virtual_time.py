@@ -2,7 +2,7 @@
 
     in_virtual_time.py one RATE_MBIT RTT_MS BUFFER_PACKETS [--cc NAME] [--loss PART] [--seed N]
     in_virtual_time.py cells [--match TEXT]... [--again]   # the recorded table's, or those whose name has a TEXT
-    in_virtual_time.py page                                # writes the tables to docs/validation.md
+    in_virtual_time.py page                                # writes the tables to evidence/kernel.md
 
 A program writes as fast as it may for 15 s over one line, and reads TCP_INFO every 10 ms. The kernels of both hosts run
 under `airtcp shell --virtual`, so the line keeps time exactly. Figures count from 3 s on and are those of
@@ -250,7 +250,7 @@ def main() -> None:
         run_cells(arguments)
     elif arguments.kind == "page":
         data = json.loads(page.VIRTUAL.read_text())
-        page.write(page.VIRTUAL, data, {"virtual": tables(data)})
+        page.write(page.VIRTUAL, data, {"virtual": (page.KERNEL, tables(data))})
     else:
         a = arguments
         cell = cells.make(a.cc, a.rate, a.rtt, 1.0, a.loss, seed=a.seed) | {"buffer_packets": a.buffer}

@@ -43,7 +43,7 @@ AHEAD = 4
 SAME_MS = 1.0
 """Less than the time of a packet at these rates."""
 JIFFY_MS = 4.0
-"""CONFIG_HZ is 250; told in docs/reference-linux.md."""
+"""CONFIG_HZ is 250; told in evidence/kernel.md."""
 
 Json = dict[str, Any]
 

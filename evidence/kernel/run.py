@@ -382,7 +382,7 @@ def main() -> None:
     g.add_argument("--match", default="", help="only cells whose name contains this")
     g.add_argument("--again", type=int, default=4, help="measure every n-th cell twice; 0: none")
     g.add_argument("--reference", type=pathlib.Path, default=OUT)
-    g.add_argument("--page", action="store_true", help="write the tables to docs/validation.md")
+    g.add_argument("--page", action="store_true", help="write the tables to evidence/kernel.md")
     g.add_argument("--out", type=pathlib.Path, help="write the comparison to this file, as JSON")
     for what in ("cell", "trace"):
         c = sub.add_parser(what)

@@ -78,7 +78,7 @@ def tcp_errors() -> Iterator[Cell]:
         for queue in (1000, 100):
             yield Cell(f"error={rate} queue={queue}", {**common, "error_up": rate, "queue": queue})
     yield Cell("error=0.1 queue=1000 n=5", {**common, "error_up": 0.1, "stations": 5})
-    # Here MPDUs are given up, after 7 attempts; under Block Ack ns-3 never does so for errors (docs/reference-ns3.md).
+    # Here MPDUs are given up, after 7 attempts; under Block Ack ns-3 never does so for errors (evidence/ns3.md).
     for rate in (0.1, 0.3, 0.5):
         name = f"802.11a 54 Mbit/s error={rate} queue=1000"
         yield Cell(name, {**common, **LEGACY["a"], "mode": "OfdmRate54Mbps", "error_up": rate})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""airtcp against what ns-3 recorded (evidence/figures/ns3, docs/reference-ns3.md).
+"""airtcp against what ns-3 recorded (evidence/figures/ns3, evidence/ns3.md).
 
     .venv/bin/python evidence/ns3/validate.py [--only dcf] [--check] [--hands-up at_ppdu_end] [--jobs N] [--out FILE]
 
@@ -43,9 +43,9 @@ TOLERANCES = {
 }
 
 CAPTURE = "ns-3 lets some frames at 6 Mbit/s through at 0 dB (equal interference); here an overlap loses both"
-UNSTEADY = "not in a steady state after 20 s (docs/reference-ns3.md)"
+UNSTEADY = "not in a steady state after 20 s (evidence/ns3.md)"
 OPEN = "open, not examined"
-BETWEEN = "open: what lies between two hits of a PPDU arrives here (docs/validation.md)"
+BETWEEN = "open: what lies between two hits of a PPDU arrives here (evidence/ns3.md)"
 MAC_QUEUE = "ns-3's figure is the MAC queue without the discipline above it; pings pass by FQ-CoDel's queues"
 FEW_CYCLES = "15 s hold a few cycles of CUBIC at this queue: the seeds lie as far apart"
 FEW = "round trips above 1 s, of which 15 s hold a dozen; one overshoot of slow start (480 drops) decides"

@@ -70,13 +70,14 @@ def list_studies(_args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Show the question, claims, assumptions and cost of a study."""
+    from airtcp.study import published
     from airtcp.study.prepare import check
     from airtcp.study.show import overview
 
     found = _read(args.id)
     with Interrupts().active() as interrupts:
         prepared = check(found, planning(args.id, interrupts, quiet=False))
-    render(*overview(found, prepared))
+    render(*overview(found, prepared, published.read(found.folder)))
     return OK
 
 

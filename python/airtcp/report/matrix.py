@@ -230,8 +230,8 @@ def rule(matrix: Matrix) -> list[str]:
     )
     if matrix.costs:
         out.append(
-            f"Changes cost, from the cheapest: {', '.join(matrix.costs)}. Of several changes the dearest counts first, "
-            "then their number."
+            f"Changes cost, from the cheapest: {', '.join(matrix.costs)}. Among several changes the dearest counts "
+            "first, then their number."
         )
     out.append(
         "If no remedy helps, none is needed where the base is good enough in every measure that has a bound. Otherwise "
@@ -284,7 +284,7 @@ def markdown(matrix: Matrix, level: int = 2) -> list[str]:
         if row.how and advice.outcome == "remedy" and row.arm == advice.arms[0]
     }
     if ways:
-        out += ["", f"{head} How to do it", "", *(f"- **{title}**: {how}" for title, how in ways.items())]
+        out += ["", f"{head} Instructions", "", *(f"- **{title}**: {how}" for title, how in ways.items())]
     out += ["", f"{head} The rule", "", *(f"- {sentence}" for sentence in rule(matrix))]
     for one in matrix.maps:
         out += ["", f"{head} Map: {one.title}", *(["", one.text] if one.text else [])]

@@ -54,8 +54,10 @@ def published_text(found: Mapping[str, Any], engine: str) -> str:
     return f"{found['mode']}: {counts_text([finding['verdict'] for finding in found['findings']])}{age}"
 
 
-def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[Table | Text | str]:
-    """Question, claims, assumptions and cost of a study."""
+def overview(
+    study: Study, prepared: Mapping[Mode, Sequence[Prepared]], published: Mapping[str, Any] | None = None
+) -> list[Table | Text | str]:
+    """Question, claims, assumptions and cost of a study; published verdicts have the wall time of their run."""
     parts: list[Table | Text | str] = [Text.assemble((study.title, "bold"), f" ({study.id})")]
     source = citation(study.paper)
     if source:
@@ -65,11 +67,14 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
         parts += ["", study.summary]
 
     table = _table("Cost")
-    for name in ("", "runs", "time on 2 cores"):
+    for name in ("", "runs", "time"):
         table.add_column(name, justify="right" if name == "runs" else "left")
     for mode, ready in prepared.items():
-        seconds = study.cost.get(f"{mode}_s")
-        table.add_row(f"--{mode}", str(distinct_runs(ready)), "not measured" if seconds is None else duration(seconds))
+        seconds, cpus = study.cost.get(f"{mode}_s"), 2
+        if published is not None and published["mode"] == mode:
+            seconds, cpus = published["wall_s"], published["cpus"]
+        time = "not measured" if seconds is None else f"{duration(seconds)} on {cpus} cores"
+        table.add_row(f"--{mode}", str(distinct_runs(ready)), time)
     parts += ["", table]
 
     table = _table("Experiments")
