@@ -36,7 +36,7 @@ use std::sync::Arc;
 use airtcp_core::convert::{count, saturate8};
 use airtcp_core::units::{Seq12, Span, Time};
 use airtcp_core::wifi::config::RetryCount;
-use airtcp_core::wifi::medium::{Arrival, Fate, Mac, Outcome, Payload, Plan, Signals, To};
+use airtcp_core::wifi::medium::{Arrival, Fate, Mac, Outcome, Payload, Signals, To, TxRequest};
 use airtcp_core::wifi::phy::{Timing, timing};
 use airtcp_core::wifi::{Ac, RadioConfig, RadioId};
 
@@ -516,8 +516,8 @@ impl Radio {
 }
 
 impl Mac for HwsimMac {
-    fn next(&mut self, _: Time, _: &mut Signals, plan: &mut Plan) -> bool {
-        let (radio, ac) = (plan.from, plan.ac);
+    fn next(&mut self, _: Time, _: &mut Signals, request: &mut TxRequest) -> bool {
+        let (radio, ac) = (request.from, request.ac);
         let Some(r) = self.radios.get(radio.index()) else { return false };
         if r.queues[ac.index()].formed.is_empty() && !self.form(radio, ac) {
             return false;
@@ -526,30 +526,31 @@ impl Mac for HwsimMac {
         let Some(ppdu) = r.queues[ac.index()].formed.front() else { return false };
         let (Some(first), Some(stage)) = (ppdu.mpdus.first(), ppdu.series.get(ppdu.stage())) else { return false };
         let header = &first.sent.header;
-        plan.id = u64::from(ppdu.number);
-        plan.to = if header.is_group() { To::Group } else { To::Radio(self.radio_of(header.receiver)) };
-        plan.mode = stage.mode;
-        plan.acked = first.sent.flags & NO_ACK == 0;
-        plan.mpdus.extend(ppdu.mpdus.iter().map(Mpdu::bytes));
-        if let [bytes] = plan.mpdus[..] {
-            plan.payload = Payload::Mpdu;
-            plan.psdu_bytes = bytes;
+        let user = &mut request.users[0];
+        user.id = u64::from(ppdu.number);
+        user.to = if header.is_group() { To::Group } else { To::Radio(self.radio_of(header.receiver)) };
+        user.mode = stage.mode;
+        user.acked = first.sent.flags & NO_ACK == 0;
+        user.mpdus.extend(ppdu.mpdus.iter().map(Mpdu::bytes));
+        if let [bytes] = user.mpdus[..] {
+            user.payload = Payload::Mpdu;
+            user.psdu_bytes = bytes;
         } else {
-            plan.payload = Payload::Ampdu;
-            plan.psdu_bytes = plan.mpdus.iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
+            user.payload = Payload::Ampdu;
+            user.psdu_bytes = user.mpdus.iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
         }
-        plan.rts = stage.flags & rate::RTS != 0 || plan.psdu_bytes > r.config.rts_threshold_bytes;
-        plan.header_bytes = r.config.framing().header_bytes;
+        request.rts = stage.flags & rate::RTS != 0 || user.psdu_bytes > r.config.rts_threshold_bytes;
+        user.header_bytes = r.config.framing().header_bytes;
         true
     }
 
-    fn heard(&mut self, _: Time, plan: &Plan, arrival: Arrival<'_>) {
+    fn heard(&mut self, _: Time, request: &TxRequest, arrival: Arrival<'_>) {
         let place = arrival.at.index();
         let Some(receiver) = self.radios.get(place) else { return };
         let (name, wants_damaged) = (receiver.name, receiver.wants_damaged);
-        let queue = self.radios.get_mut(plan.from.index()).map(|radio| &mut radio.queues[plan.ac.index()]);
+        let queue = self.radios.get_mut(request.from.index()).map(|radio| &mut radio.queues[request.ac.index()]);
         let Some(ppdu) = queue.and_then(|queue| queue.formed.front_mut()) else { return };
-        if !plan.is_group() {
+        if !request.is_group() {
             ppdu.fates.resize(ppdu.mpdus.len(), Fate::Lost);
             for (own, fate) in ppdu.fates.iter_mut().skip(arrival.first).zip(arrival.fates) {
                 *own = *fate;
@@ -560,9 +561,9 @@ impl Mac for HwsimMac {
         #[allow(clippy::cast_possible_truncation, reason = "rounded and within a byte")]
         let signal =
             if arrival.snr_db.is_nan() { SIGNAL } else { (NOISE + arrival.snr_db).round().clamp(-100.0, 0.0) as i32 };
-        let ampdu = (plan.payload == Payload::Ampdu && !self.is_plain).then_some(ppdu.number);
+        let ampdu = (request.users[arrival.user].payload == Payload::Ampdu && !self.is_plain).then_some(ppdu.number);
         for (mpdu, fate) in ppdu.mpdus.iter().skip(arrival.first).zip(arrival.fates) {
-            let is_damaged = *fate == Fate::Legible;
+            let is_damaged = *fate == Fate::HeaderOk;
             if *fate == Fate::Lost || (is_damaged && !wants_damaged) {
                 continue;
             }
@@ -580,14 +581,15 @@ impl Mac for HwsimMac {
         }
     }
 
-    fn done(&mut self, now: Time, _: &mut Signals, plan: &Plan, outcome: &Outcome) {
-        let to = match plan.to {
+    fn done(&mut self, now: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
+        let user = outcome.only_user();
+        let to = match request.only_user().to {
             To::Radio(to) => to,
             To::Group => self.nobody,
         };
-        let Some(radio) = self.radios.get_mut(plan.from.index()) else { return };
-        let Some(mut ppdu) = radio.queues[plan.ac.index()].formed.pop_front() else { return };
-        let answers = plan.is_answered();
+        let Some(radio) = self.radios.get_mut(request.from.index()) else { return };
+        let Some(mut ppdu) = radio.queues[request.ac.index()].formed.pop_front() else { return };
+        let answers = request.only_user().is_answered();
         let (is_gone, has_one_rate) = (radio.is_gone, radio.has_one_rate);
         let place = ppdu.stage();
         let stage = ppdu.series.get(place).copied();
@@ -598,20 +600,20 @@ impl Mac for HwsimMac {
         ppdu.unheard = ppdu.unheard.saturating_add(u8::from(!outcome.is_data_sent));
         ppdu.tried += 1;
         let retries = &radio.config.retries;
-        let arrived = |n: usize| answers && outcome.answered && ppdu.fates.get(n) == Some(&Fate::Whole);
+        let arrived = |n: usize| answers && user.answered && ppdu.fates.get(n) == Some(&Fate::Whole);
         let many = ppdu.mpdus.len();
         let whole = (0..many).filter(|&n| arrived(n)).count();
-        let traffic = self.traffic.entry((plan.from, to)).or_default();
+        let traffic = self.traffic.entry((request.from, to)).or_default();
         traffic.airtime_ns += now.since(outcome.start).as_ns();
         if outcome.is_data_sent {
             traffic.ppdus += 1;
-            traffic.unanswered += u64::from(answers && !outcome.answered);
-            traffic.collided += u64::from(outcome.collided);
+            traffic.unanswered += u64::from(answers && !user.answered);
+            traffic.collided += u64::from(user.collided);
             if ppdu.in_session {
                 traffic.ampdus += 1;
                 traffic.mpdus += u64::from(count(many));
                 traffic.mpdus_failed += u64::from(count(many - whole));
-                traffic.rate_sum_bps += u128::from(outcome.mode.rate().as_bps());
+                traffic.rate_sum_bps += u128::from(user.mode.rate().as_bps());
             } else {
                 traffic.frames += 1;
             }
@@ -627,8 +629,8 @@ impl Mac for HwsimMac {
             // [IEEE80211-10.3.6-2]
             false => u32::from(retries.frame_tries),
         };
-        let queue = &mut radio.queues[plan.ac.index()];
-        if !outcome.answered && ppdu.tried < limit && !is_gone {
+        let queue = &mut radio.queues[request.ac.index()];
+        if !user.answered && ppdu.tried < limit && !is_gone {
             ppdu.fates.clear();
             // Receivers number what arrives: another try is another A-MPDU.
             self.ampdus = self.ampdus.wrapping_add(1);
@@ -646,7 +648,7 @@ impl Mac for HwsimMac {
             let mut told = Some(Aggregate { mpdus: saturate8(count(many)), acked: saturate8(count(whole)) });
             let fates = std::mem::take(&mut ppdu.fates);
             for (n, mut mpdu) in ppdu.mpdus.into_iter().enumerate() {
-                let is_acked = answers && outcome.answered && fates.get(n) == Some(&Fate::Whole);
+                let is_acked = answers && user.answered && fates.get(n) == Some(&Fate::Whole);
                 // [IEEE80211-10.3.4.4-1]
                 if answers && !is_acked && ppdu.in_session && !is_gone && mpdu.retries < retries.software {
                     mpdu.retries = mpdu.retries.saturating_add(more);
@@ -668,10 +670,10 @@ impl Mac for HwsimMac {
                         message::status(&mpdu.sent, &mpdu.used, is_acked, SIGNAL, ppdu.in_session.then_some(part))
                     }
                 };
-                self.out.push_back((plan.from, status));
+                self.out.push_back((request.from, status));
             }
         }
-        self.form_later(now, plan.from, plan.ac);
+        self.form_later(now, request.from, request.ac);
     }
 
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool {

@@ -48,7 +48,8 @@ impl Channel {
     pub fn stats(&self, link: AirLinkId, now: Time) -> AirStats {
         let mut stats = self.mac.stats(link, now);
         // A transmission is booked when it ends. One under way counts with its duration so far.
-        let under_way = self.medium.under_way().filter(|(plan, _)| plan.id == u64::from(link.0));
+        let id = u64::from(link.0);
+        let under_way = self.medium.under_way().filter(|(request, _)| request.users.iter().any(|user| user.id == id));
         stats.airtime_ns += under_way.map(|(_, start)| now.since(start).as_ns()).sum::<u64>();
         stats
     }

@@ -132,8 +132,8 @@ pub struct PpduRecord {
     pub mpdus: u16,
     /// MPDUs among these that were received without error, for the first time or again.
     pub received: u16,
-    /// MPDUs among these that arrived corrupt with a legible header.
-    pub legible: u16,
+    /// MPDUs among these that arrived corrupt with an intact header.
+    pub header_ok: u16,
     /// Size of the PSDU.
     pub psdu_bytes: u32,
     /// Number of times that this PPDU had been sent before.

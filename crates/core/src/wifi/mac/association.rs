@@ -195,7 +195,7 @@ impl SimMac {
         let radio = l.from;
         let queue = &mut self.radios[radio.index()].queues[ac.index()];
         queue.schedule.retain(|&s| s != id);
-        let is_on_air = medium.under_way().any(|(plan, _)| plan.from == radio && plan.ac == ac);
+        let is_on_air = medium.under_way().any(|(request, _)| request.from == radio && request.ac == ac);
         let mut mpdus: Vec<Mpdu> = session.again.drain(..).collect();
         // The first stays while it is on the air.
         let first = usize::from(is_on_air).min(queue.formed.len());

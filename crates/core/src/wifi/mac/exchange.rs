@@ -13,14 +13,14 @@ use crate::queue::DropReason;
 use crate::units::{Span, Time};
 use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::ids::{AirLinkId, PairId, RadioId};
-use crate::wifi::medium::{Arrival, Control, Fate, Mac, NEVER, Outcome, Payload, Plan, Signals, To, draw};
+use crate::wifi::medium::{Arrival, Control, Fate, Mac, NEVER, Outcome, Payload, Signals, To, TxRequest, draw};
 use crate::wifi::outputs::AirOutputs;
 use crate::wifi::phy::timing;
 use crate::wifi::trace::{Ac, PpduRecord};
 
 impl Mac for Sim<'_> {
-    fn next(&mut self, now: Time, signals: &mut Signals, plan: &mut Plan) -> bool {
-        let (radio, ac) = (plan.from, plan.ac);
+    fn next(&mut self, now: Time, signals: &mut Signals, request: &mut TxRequest) -> bool {
+        let (radio, ac) = (request.from, request.ac);
         let r = radio.index();
         if self.mac.radios[r].queues[ac.index()].formed.is_empty()
             && !self.mac.form(now, radio, ac, signals, self.pool, self.out)
@@ -32,36 +32,37 @@ impl Mac for Sim<'_> {
         let link = self.mac.sessions[ppdu.session.index()].link;
         let l = &self.mac.links[link.index()];
         let stage = ppdu.series.stages()[stage_index(ppdu)];
-        plan.id = u64::from(link.0);
-        plan.to = if l.is_group() { To::Group } else { To::Radio(l.to) };
-        plan.mode = stage.mode;
-        plan.acked = r.acks;
-        plan.rts = stage.rts;
-        plan.psdu_bytes = ppdu.psdu_bytes;
-        plan.header_bytes = r.framing.header_bytes;
+        request.rts = stage.rts;
+        let user = &mut request.users[0];
+        user.id = u64::from(link.0);
+        user.to = if l.is_group() { To::Group } else { To::Radio(l.to) };
+        user.mode = stage.mode;
+        user.acked = r.acks;
+        user.psdu_bytes = ppdu.psdu_bytes;
+        user.header_bytes = r.framing.header_bytes;
         if ppdu.is_bar() {
-            plan.payload = Payload::BlockAckRequest;
+            user.payload = Payload::BlockAckRequest;
         } else {
-            plan.payload = if ppdu.is_ampdu() { Payload::Ampdu } else { Payload::Mpdu };
-            plan.rts |= ppdu.psdu_bytes > r.config.rts_threshold_bytes;
-            plan.mpdus.extend(ppdu.mpdus.iter().map(|mpdu| r.framing.mpdu_bytes(u32::from(mpdu.size))));
+            user.payload = if ppdu.is_ampdu() { Payload::Ampdu } else { Payload::Mpdu };
+            request.rts |= ppdu.psdu_bytes > r.config.rts_threshold_bytes;
+            user.mpdus.extend(ppdu.mpdus.iter().map(|mpdu| r.framing.mpdu_bytes(u32::from(mpdu.size))));
         }
         true
     }
 
-    fn heard(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>) {
-        if plan.is_group() {
-            self.hear_group(plan, arrival.at);
+    fn heard(&mut self, now: Time, request: &TxRequest, arrival: Arrival<'_>) {
+        if request.is_group() {
+            self.hear_group(request, arrival.at);
         } else {
-            self.mac.hear(now, plan, arrival, self.pool, self.out);
+            self.mac.hear(now, request, arrival, self.pool, self.out);
         }
     }
 
-    fn done(&mut self, now: Time, signals: &mut Signals, plan: &Plan, outcome: &Outcome) {
-        if plan.is_group() {
-            self.mac.end_group(now, plan, outcome, self.pool, self.out);
+    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
+        if request.is_group() {
+            self.mac.end_group(now, request, outcome, self.pool, self.out);
         }
-        self.mac.complete(now, signals, plan, outcome, self.pool, self.out);
+        self.mac.complete(now, signals, request, outcome, self.pool, self.out);
     }
 
     #[inline]
@@ -69,8 +70,8 @@ impl Mac for Sim<'_> {
         self.mac.waits(radio, ac)
     }
 
-    fn listens(&self, at: RadioId, plan: &Plan) -> bool {
-        self.mac.pair_of(plan.from, at).is_some_and(|pair| self.mac.pairs[pair.index()].is_associated)
+    fn listens(&self, at: RadioId, request: &TxRequest) -> bool {
+        self.mac.pair_of(request.from, at).is_some_and(|pair| self.mac.pairs[pair.index()].is_associated)
     }
 
     #[cold]
@@ -85,16 +86,16 @@ impl Mac for Sim<'_> {
         Some(is_formed || mac.form(now, radio, ac, signals, self.pool, self.out))
     }
 
-    fn control(&mut self, now: Time, plan: &Plan, frame: &Control) {
-        self.mac.record_control(now, plan, frame);
+    fn control(&mut self, now: Time, request: &TxRequest, frame: &Control) {
+        self.mac.record_control(now, request, frame);
     }
 }
 
 impl Sim<'_> {
     /// A group-addressed frame has reached a station.
-    fn hear_group(&mut self, plan: &Plan, at: RadioId) {
-        let formed = &self.mac.radios[plan.from.index()].queues[plan.ac.index()].formed;
-        let (Some(ppdu), Some(pair)) = (formed.front(), self.mac.pair_of(plan.from, at)) else { return };
+    fn hear_group(&mut self, request: &TxRequest, at: RadioId) {
+        let formed = &self.mac.radios[request.from.index()].queues[request.ac.index()].formed;
+        let (Some(ppdu), Some(pair)) = (formed.front(), self.mac.pair_of(request.from, at)) else { return };
         self.out.heard.extend(ppdu.mpdus.iter().map(|mpdu| (pair, mpdu.packet)));
     }
 }
@@ -108,14 +109,15 @@ impl SimMac {
 
     /// A group-addressed frame is over. It goes up once if it has reached any station.
     #[cold]
-    fn end_group(&mut self, now: Time, plan: &Plan, outcome: &Outcome, pool: &Pool, out: &mut AirOutputs) {
-        let radio = &mut self.radios[plan.from.index()];
-        let ppdu = radio.queues[plan.ac.index()].formed.front_mut().expect("on the air");
+    fn end_group(&mut self, now: Time, request: &TxRequest, outcome: &Outcome<'_>, pool: &Pool, out: &mut AirOutputs) {
+        let radio = &mut self.radios[request.from.index()];
+        let ppdu = radio.queues[request.ac.index()].formed.front_mut().expect("on the air");
+        let outcome = outcome.only_user();
         let reached = outcome.received > 0;
         if self.trace.frames {
             let common =
-                Common { now, to: plan.from, mode: outcome.mode, response: Span::ZERO, snr_db: outcome.snr_db };
-            record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, 0..1, pool, |_| (reached, false));
+                Common { now, to: request.from, mode: outcome.mode, response: Span::ZERO, snr_db: outcome.snr_db };
+            record_data(&mut self.frames, &mut self.ampdus, &common, request, ppdu, 0..1, pool, |_| (reached, false));
         }
         if reached {
             for mpdu in &mut ppdu.mpdus {
@@ -131,15 +133,15 @@ impl SimMac {
     /// MPDUs of a PPDU with data, or a Block Ack request, have ended; `arrival`: the parts that
     /// reached the recipient.
     #[inline]
-    fn hear(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>, pool: &Pool, out: &mut AirOutputs) {
-        let Arrival { at, mode, caught, first, fates, is_first, snr_db, response, chance } = arrival;
+    fn hear(&mut self, now: Time, request: &TxRequest, arrival: Arrival<'_>, pool: &Pool, out: &mut AirOutputs) {
+        let Arrival { at, user, mode, caught, first, fates, is_first, snr_db, response, chance } = arrival;
         let tracing = self.trace.frames;
-        let ac = plan.ac;
+        let ac = request.ac;
         let hearer = &self.radios[at.index()];
         let (reports_corrupt, counts_received) =
             (hearer.config.reorder_buffer.reports_corrupt.get(), hearer.counts_received);
         let reports_all = reports_corrupt >= 1.0;
-        let radio = &mut self.radios[plan.from.index()];
+        let radio = &mut self.radios[request.from.index()];
         let ppdu = radio.queues[ac.index()].formed.front_mut().expect("on the air");
         let session_id = ppdu.session;
         let session = &mut self.sessions[session_id.index()];
@@ -147,7 +149,7 @@ impl SimMac {
         if !caught {
             if tracing {
                 let (all, no_copies) = (0..ppdu.mpdus.len(), |_: usize| (false, false));
-                record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, all, pool, no_copies);
+                record_data(&mut self.frames, &mut self.ampdus, &common, request, ppdu, all, pool, no_copies);
             }
             mark_sent(ppdu);
             return;
@@ -156,10 +158,12 @@ impl SimMac {
             let arrives = fates == [Fate::Whole];
             if tracing {
                 let all = 0..ppdu.mpdus.len();
-                record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, all, pool, |_| (arrives, false));
+                record_data(&mut self.frames, &mut self.ampdus, &common, request, ppdu, all, pool, |_| {
+                    (arrives, false)
+                });
             }
             if arrives {
-                let formed = &self.radios[plan.from.index()].queues[ac.index()].formed;
+                let formed = &self.radios[request.from.index()].queues[ac.index()].formed;
                 let ssn = win_start(session, session_id, formed);
                 if let Some(recipient) = &mut session.recipient {
                     recipient.on_bar(now, ssn, &mut self.up);
@@ -172,7 +176,9 @@ impl SimMac {
         let ended = first..first + fates.len();
         let mut heard = Span::ZERO;
         if counts_received {
-            for (&bytes, _) in plan.mpdus[ended.clone()].iter().zip(fates).filter(|(_, fate)| **fate == Fate::Whole) {
+            for (&bytes, _) in
+                request.users[user].mpdus[ended.clone()].iter().zip(fates).filter(|(_, fate)| **fate == Fate::Whole)
+            {
                 if radio.alone.0 != (mode, bytes) {
                     radio.alone = ((mode, bytes), radio.timing.ppdu(mode, bytes));
                 }
@@ -180,8 +186,8 @@ impl SimMac {
             }
         }
         if tracing {
-            let copies = |n: usize| (fates[n - first] == Fate::Whole, fates[n - first] == Fate::Legible);
-            record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, ended.clone(), pool, copies);
+            let copies = |n: usize| (fates[n - first] == Fate::Whole, fates[n - first] == Fate::HeaderOk);
+            record_data(&mut self.frames, &mut self.ampdus, &common, request, ppdu, ended.clone(), pool, copies);
         }
         let is_end = ended.end == ppdu.mpdus.len();
         if let Some(recipient) = &mut session.recipient {
@@ -195,7 +201,7 @@ impl SimMac {
                         early_drop.on_received(now, &pool[mpdu.packet]);
                     }
                     recipient.on_mpdu(now, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
-                } else if fate == Fate::Legible && (reports_all || draw(reports_corrupt, chance)) {
+                } else if fate == Fate::HeaderOk && (reports_all || draw(reports_corrupt, chance)) {
                     recipient.on_corrupt(now, mpdu.sn, mpdu.facts(), &mut self.up);
                 }
             }
@@ -243,17 +249,18 @@ impl SimMac {
     }
 
     /// The originator knows the outcome of its exchange. For frames without acknowledgement
-    /// `x.answered` tells if the data arrived.
+    /// `UserOutcome::answered` tells if the data arrived.
     fn complete(
         &mut self,
         now: Time,
         signals: &mut Signals,
-        plan: &Plan,
-        x: &Outcome,
+        request: &TxRequest,
+        x: &Outcome<'_>,
         pool: &mut Pool,
         out: &mut AirOutputs,
     ) {
-        let (r, ac, answered) = (plan.from.index(), plan.ac, x.answered);
+        let (user, r, ac) = (x.only_user(), request.from.index(), request.ac);
+        let answered = user.answered;
         let radio = &mut self.radios[r];
         let ppdu = radio.queues[ac.index()].formed.front_mut().expect("it was on the air");
         let stage = stage_index(ppdu);
@@ -263,7 +270,7 @@ impl SimMac {
             ppdu.count_try(stage, x.is_data_sent);
         }
         let aggregates = radio.aggregates && self.sessions[ppdu.session.index()].recipient.is_some();
-        let acks = plan.is_answered();
+        let acks = request.only_user().is_answered();
         let is_over = self.sessions[ppdu.session.index()].is_over;
         // [IEEE80211-10.3.6-2]
         let limit = if is_over || (!acks && x.is_data_sent) {
@@ -286,10 +293,10 @@ impl SimMac {
         } else {
             link.stats.ppdus += 1;
             link.stats.ppdus_unanswered += u64::from(!answered);
-            link.stats.ppdus_collided += u64::from(x.collided);
+            link.stats.ppdus_collided += u64::from(user.collided);
             link.stats.mpdus += ppdu.mpdus.len() as u64;
             link.stats.mpdus_failed += if answered { ppdu.mpdus.len() - arrived } else { ppdu.mpdus.len() } as u64;
-            link.stats.rate_sum_bps += u128::from(x.mode.rate().as_bps());
+            link.stats.rate_sum_bps += u128::from(user.mode.rate().as_bps());
         }
         if self.trace.ppdus && x.is_data_sent {
             self.ppdus.push(PpduRecord {
@@ -297,15 +304,15 @@ impl SimMac {
                 end: x.data_start + x.data,
                 link: link_id,
                 ac,
-                mode: x.mode,
+                mode: user.mode,
                 mpdus: if ppdu.is_bar() { 0 } else { count16(ppdu.mpdus.len()) },
-                received: x.received,
-                legible: x.legible,
+                received: user.received,
+                header_ok: user.header_ok,
                 psdu_bytes: if ppdu.is_bar() { timing::BAR_BYTES } else { ppdu.psdu_bytes },
                 repeat: saturate8(ppdu.asked.map_or(ppdu.tried, u32::from) - 1),
                 answered,
-                collided: x.collided,
-                snr_db: x.snr_db,
+                collided: user.collided,
+                snr_db: user.snr_db,
             });
         }
         ppdu.spent += if x.is_data_sent { x.data } else { Span::ZERO };
@@ -337,7 +344,7 @@ impl SimMac {
                 if !is_over {
                     link.rate.on_status(now, &status);
                 }
-                let loss = match (acks || !x.is_data_sent, x.collided) {
+                let loss = match (acks || !x.is_data_sent, user.collided) {
                     (true, _) => DropReason::RetryLimit,
                     (false, true) => DropReason::Collision,
                     (false, false) => DropReason::Errors,
@@ -348,8 +355,8 @@ impl SimMac {
             mpdus.clear();
             self.spare.push(mpdus);
         }
-        self.refill(now, plan.from, ac, pool, out);
-        self.form_ahead(now, plan.from, ac, usize::from(again), signals, pool, out);
+        self.refill(now, request.from, ac, pool, out);
+        self.form_ahead(now, request.from, ac, usize::from(again), signals, pool, out);
     }
 
     /// Reports airtime of a frame to the radio that received it, which may charge it to the station

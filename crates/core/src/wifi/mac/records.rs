@@ -9,15 +9,15 @@ use crate::convert::saturate16;
 use crate::packet::Pool;
 use crate::units::{Seq12, Span, Time};
 use crate::wifi::ids::RadioId;
-use crate::wifi::medium::{Control, Plan};
+use crate::wifi::medium::{Control, TxRequest};
 use crate::wifi::phy::Mode;
 use crate::wifi::trace::{FrameKind, FrameRecord};
 
 impl SimMac {
     /// A control frame has ended.
     #[cold]
-    pub(super) fn record_control(&mut self, now: Time, plan: &Plan, frame: &Control) {
-        let formed = &self.radios[plan.from.index()].queues[plan.ac.index()].formed;
+    pub(super) fn record_control(&mut self, now: Time, request: &TxRequest, frame: &Control) {
+        let formed = &self.radios[request.from.index()].queues[request.ac.index()].formed;
         let (mut sn, mut bitmap) = (Seq12::new(0), 0u64);
         if let Some(ppdu) = formed.front().filter(|_| frame.kind == FrameKind::BlockAck) {
             if let Some(first) = ppdu.mpdus.first() {
@@ -35,7 +35,7 @@ impl SimMac {
             from: frame.from,
             to: frame.to,
             mode: frame.mode,
-            ac: plan.ac,
+            ac: request.ac,
             sn: sn.get(),
             bitmap,
             retry: false,
@@ -70,7 +70,7 @@ pub(super) fn record_data(
     frames: &mut Vec<FrameRecord>,
     ampdus: &mut u32,
     common: &Common,
-    plan: &Plan,
+    request: &TxRequest,
     ppdu: &Ppdu,
     ended: Range<usize>,
     pool: &Pool,
@@ -80,10 +80,10 @@ pub(super) fn record_data(
     let record = FrameRecord {
         time: common.now,
         kind: FrameKind::BlockAckRequest,
-        from: plan.from,
+        from: request.from,
         to: common.to,
         mode: common.mode,
-        ac: plan.ac,
+        ac: request.ac,
         sn: 0,
         bitmap: 0,
         retry: ppdu.tried > 0,

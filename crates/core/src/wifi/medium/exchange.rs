@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rand::RngExt;
 
-use super::seam::{Arrival, Control, Fate, Mac, Outcome, Payload, Plan, To};
-use super::signals::Way;
+use super::seam::{Arrival, Control, Fate, Mac, Outcome, Payload, To, TxRequest, TxUser, UserOutcome};
+use super::signals::Direction;
 use super::{Medium, NEVER};
 use crate::convert::{count16, floor64};
 use crate::rng::Rng;
@@ -37,34 +37,49 @@ pub(super) struct Exchange {
     /// End of the stage.
     pub at: Time,
     stage: Stage,
-    pub plan: Plan,
-    /// Receiver. For a group-addressed frame it is the sender itself, which stands for all
-    /// receivers.
-    to: RadioId,
-    way: Option<Way>,
-    /// Mode of the PPDU with data.
-    mode: Mode,
+    pub request: TxRequest,
+    /// What each user of the request gets, in the same order.
+    receptions: Vec<Reception>,
+    /// The radio that an RTS asks, and that answers. It is the sender itself where the data is for
+    /// a group or for several users, which nobody answers.
+    partner: RadioId,
+    /// Length of the PPDU with data: that of its longest user.
     data: Span,
-    response: Span,
     /// Time from the end of the data to the end of the response: SIFS and the response, or zero
     /// without acknowledgements.
     answer: Span,
-    response_mode: Mode,
     pub start: Time,
     /// Start of the PPDU on the air, or of the last one.
     ppdu_start: Time,
     /// Start of the PPDU with data.
     data_start: Time,
+    is_data_sent: bool,
+    /// End of the TXOP; [`NEVER`]: it is one exchange only.
+    txop_end: Time,
+}
+
+/// One user's side of an exchange.
+#[derive(Debug)]
+pub(super) struct Reception {
+    /// Receiver. For a group-addressed frame it is the sender itself, which stands for all
+    /// receivers.
+    to: RadioId,
+    direction: Option<Direction>,
+    /// Mode of its part of the PPDU with data.
+    mode: Mode,
+    /// Length of its part, without padding up to the longest one.
+    data: Span,
+    response: Span,
+    response_mode: Mode,
     /// Start and end of the time in which the receiver got other transmissions, too.
     hit: (Time, Time),
     /// The receiver did not notice the beginning of the PPDU on the air.
     missed: bool,
     collided: bool,
-    is_data_sent: bool,
-    /// End of the TXOP; [`NEVER`]: it is one exchange only.
-    txop_end: Time,
+    /// The answer has come; without acknowledgements: data has arrived.
+    answered: bool,
     received: u16,
-    legible: u16,
+    header_ok: u16,
     /// MPDUs whose fate is known and which have gone up. Above zero before the PPDU's end only
     /// where MPDUs go up one by one.
     judged: u16,
@@ -79,18 +94,31 @@ impl Exchange {
     }
     /// The radio that sends the PPDU on the air.
     fn transmitter(&self) -> RadioId {
-        match self.stage {
-            Stage::Cts | Stage::Response => self.to,
-            _ => self.plan.from,
-        }
+        if self.stage.is_answer() { self.partner } else { self.request.from }
     }
-    /// The radio that receives the PPDU on the air.
-    fn receiver(&self) -> RadioId {
-        match self.stage {
-            Stage::Cts | Stage::Response => self.plan.from,
-            _ => self.to,
-        }
+    /// The user that [`Exchange::partner`] is. Of several users without acknowledgements it is the
+    /// first, whose mode stands for all.
+    #[inline]
+    fn first(&self) -> &Reception {
+        &self.receptions[0]
     }
+}
+
+impl Stage {
+    /// The originator receives.
+    #[inline]
+    fn is_answer(self) -> bool {
+        matches!(self, Stage::Cts | Stage::Response)
+    }
+}
+
+impl Reception {
+    /// The radio that receives the PPDU on the air: the originator `from` if it is an answer.
+    #[inline]
+    fn listener(&self, is_answer: bool, from: RadioId) -> RadioId {
+        if is_answer { from } else { self.to }
+    }
+    #[inline]
     fn hit(&mut self, from: Time, to: Time) {
         self.hit = (self.hit.0.min(from), self.hit.1.max(to));
         self.collided = true;
@@ -101,7 +129,27 @@ impl Exchange {
     }
 }
 
-/// Value of `Exchange::hit` as long as there is no other transmission.
+/// The radio that answers a request of `from`, and the time from the end of the data to the end of
+/// the answer.
+///
+/// Several users can have data, but not answer: one after another as a Block Ack request asks them,
+/// or at once after a trigger frame. What is decided here is all that stages and NAVs know of it.
+#[inline]
+fn answer_of(request: &TxRequest, receptions: &[Reception], sifs: Span) -> (RadioId, Span) {
+    match (&request.users[..], receptions) {
+        ([user], [reception]) if user.is_answered() => (reception.to, sifs + reception.response),
+        ([_], [reception]) => (reception.to, Span::ZERO),
+        (users, _) => {
+            debug_assert!(
+                users.iter().all(|user| !user.acked && user.to != To::Group),
+                "the medium collects no answers of several users, and a group is the only user of its PPDU"
+            );
+            (request.from, Span::ZERO)
+        }
+    }
+}
+
+/// Value of `Reception::hit` as long as there is no other transmission.
 const UNHURT: (Time, Time) = (NEVER, Time::ZERO);
 
 impl Medium {
@@ -117,183 +165,221 @@ impl Medium {
         }
         let txop = self.radios[radio.index()].txop[ac.index()];
         let txop_end = if txop.is_zero() { NEVER } else { now + txop };
-        let Some(i) = self.plan(now, radio, ac, txop_end, mac) else {
+        let Some(i) = self.open(now, radio, ac, txop_end, mac) else {
             // Packets that wait may not be sent now.
             self.contention.finish(radio, ac, now, false, false);
             return;
         };
         let x = &self.exchanges[i];
         let timing = &self.radios[radio.index()].timing;
-        let protection = timing.protection(x.mode);
+        let mode = x.first().mode;
+        let protection = timing.protection(mode);
         // Nobody would answer an RTS to a group, and its frames are sent at a rate that all can
         // hear (10.3.2.9). [IEEE80211-10.3.2.9-4]
-        let (first, length) = if x.plan.is_group() {
+        let (first, length) = if x.request.is_group() || x.receptions.len() > 1 {
             (Stage::Data, x.data)
-        } else if x.plan.rts || protection == Protection::RtsCts {
-            (Stage::Rts, timing.rts(x.mode))
+        } else if x.request.rts || protection == Protection::RtsCts {
+            (Stage::Rts, timing.rts(mode))
         } else if protection == Protection::CtsToSelf {
-            (Stage::CtsToSelf, timing.cts_to_self(x.mode))
+            (Stage::CtsToSelf, timing.cts_to_self(mode))
         } else {
             (Stage::Data, x.data)
         };
         self.put_on_air(now, i, first, length);
     }
 
-    /// Plans an exchange with the next PPDU of a category; returns its place, or `None` if there is
+    /// Opens an exchange with the next PPDU of a category; returns its place, or `None` if there is
     /// no PPDU.
-    fn plan(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> Option<usize> {
-        let mut mpdus = self.spare.pop().unwrap_or_default();
-        mpdus.clear();
+    fn open(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> Option<usize> {
+        let (users, receptions) = self.spare.pop().unwrap_or_default();
         self.occupancy.count_to(now, self.exchanges.len());
         // It is filled in where it stays.
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
-            to: radio,
-            way: None,
-            mode: Mode::DSSS[0],
+            request: TxRequest::new(radio, ac, users),
+            receptions,
+            partner: radio,
             data: Span::ZERO,
-            response: Span::ZERO,
             answer: Span::ZERO,
-            response_mode: Mode::DSSS[0],
             start: now,
             ppdu_start: now,
             data_start: now,
-            hit: UNHURT,
-            missed: false,
-            collided: false,
             is_data_sent: false,
             txop_end,
-            received: 0,
-            legible: 0,
-            judged: 0,
-            caught: None,
-            snr_db: f32::NAN,
-            plan: Plan::new(radio, ac, mpdus),
         });
         let i = self.exchanges.len() - 1;
         let x = &mut self.exchanges[i];
-        if !mac.next(now, &mut self.signals, &mut x.plan) {
-            self.spare.extend(self.exchanges.pop().map(|x| x.plan.mpdus));
+        if !mac.next(now, &mut self.signals, &mut x.request) {
+            self.close(i);
             return None;
         }
         let timing = &self.radios[radio.index()].timing;
-        let plan = &x.plan;
-        x.mode = plan.mode;
-        if plan.is_bar() {
-            x.data = timing.bar(plan.mode);
-            x.mode = timing.response_mode(plan.mode);
-        } else {
-            x.data = timing.ppdu(plan.mode, plan.psdu_bytes);
+        for user in &x.request.users {
+            let (mode, data) = if user.is_bar() {
+                (timing.response_mode(user.mode), timing.bar(user.mode))
+            } else {
+                (user.mode, timing.ppdu(user.mode, user.psdu_bytes))
+            };
+            x.data = x.data.max(data);
+            let (to, direction) = match user.to {
+                To::Radio(to) => (to, self.signals.direction(radio, to)),
+                To::Group => (radio, None),
+            };
+            x.receptions.push(Reception {
+                to,
+                direction,
+                mode,
+                data,
+                // [IEEE80211-10.25.6.3-1]
+                response: match user.payload {
+                    Payload::Mpdu => timing.ack(mode),
+                    Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(mode, user.mpdus.len()),
+                },
+                response_mode: timing.response_mode(mode),
+                hit: UNHURT,
+                missed: false,
+                collided: false,
+                answered: false,
+                received: 0,
+                header_ok: 0,
+                judged: 0,
+                caught: None,
+                snr_db: f32::NAN,
+            });
         }
-        // [IEEE80211-10.25.6.3-1]
-        x.response = match plan.payload {
-            Payload::Mpdu => timing.ack(x.mode),
-            Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(x.mode, plan.mpdus.len()),
-        };
-        x.response_mode = timing.response_mode(x.mode);
         // [IEEE80211-10.3.6-1]
-        if plan.is_answered() {
-            x.answer = timing.sifs + x.response;
-        }
-        if let To::Radio(to) = plan.to {
-            (x.to, x.way) = (to, self.signals.way(radio, to));
-        }
+        (x.partner, x.answer) = answer_of(&x.request, &x.receptions, timing.sifs);
         Some(i)
     }
 
+    /// Forgets an exchange, and keeps its memory for another.
+    fn close(&mut self, i: usize) {
+        let x = &mut self.exchanges[i];
+        x.receptions.clear();
+        self.spare.push((std::mem::take(&mut x.request.users), std::mem::take(&mut x.receptions)));
+        // Mostly it is the only one, and nothing moves.
+        if i + 1 == self.exchanges.len() {
+            self.exchanges.truncate(i);
+        } else {
+            self.exchanges.remove(i);
+        }
+    }
+
     fn put_on_air(&mut self, now: Time, i: usize, stage: Stage, length: Span) {
-        let x = &self.exchanges[i];
-        let (transmitter, receiver) = match stage {
-            Stage::Cts | Stage::Response => (x.to, x.plan.from),
-            _ => (x.plan.from, x.to),
-        };
-        let is_response = matches!(stage, Stage::Cts | Stage::Response);
-        // A radio that waits for a response of its own does not listen for anything else. (A
-        // group's receiver stands for all: it is the access point itself, engaged by sending.)
-        let is_occupied = !is_response && receiver != transmitter && self.contention.is_engaged(receiver);
+        let is_answer = stage.is_answer();
+        let x = &mut self.exchanges[i];
+        x.stage = stage;
+        let (from, transmitter) = (x.request.from, x.transmitter());
         let end = now + length;
-        let missed = if self.capture_effect > 0.0 {
-            self.meet(now, i, (transmitter, receiver), end) || is_occupied
+        let has_capture = self.capture_effect > 0.0;
+        for user in &mut x.receptions {
+            let receiver = user.listener(is_answer, from);
+            // A radio that waits for a response of its own does not listen for anything else. (A
+            // group's receiver stands for all: it is the access point itself, engaged by sending.)
+            let is_occupied = !is_answer && receiver != transmitter && self.contention.is_engaged(receiver);
+            user.missed = is_occupied || (!has_capture && self.contention.is_busy(receiver));
+            user.collided |= user.missed;
+            user.hit = UNHURT;
+        }
+        x.at = end;
+        x.ppdu_start = now;
+        if has_capture {
+            self.meet(now, i, transmitter, end);
         } else {
             for (j, other) in self.exchanges.iter_mut().enumerate() {
                 if j == i || !other.is_on_air() {
                     continue;
                 }
-                let listener = other.receiver();
-                if listener == transmitter {
-                    other.hit(now, NEVER);
-                } else if self.contention.is_heard(transmitter, listener) {
-                    other.hit(now, end);
+                let (is_answer, from) = (other.stage.is_answer(), other.request.from);
+                for user in &mut other.receptions {
+                    let listener = user.listener(is_answer, from);
+                    if listener == transmitter {
+                        user.hit(now, NEVER);
+                    } else if self.contention.is_heard(transmitter, listener) {
+                        user.hit(now, end);
+                    }
                 }
             }
-            self.contention.is_busy(receiver) || is_occupied
-        };
-        let x = &mut self.exchanges[i];
-        x.stage = stage;
-        x.at = end;
-        x.ppdu_start = now;
-        x.hit = UNHURT;
-        x.missed = missed;
-        x.collided |= missed;
+        }
         if stage == Stage::Data {
+            let x = &mut self.exchanges[i];
             x.is_data_sent = true;
             x.data_start = now;
-            if self.radios[receiver.index()].hears_one_by_one {
+            if x.receptions.iter().any(|user| self.radios[user.to.index()].hears_one_by_one) {
                 self.exchanges[i].at = self.next_end(i);
             }
         }
         self.contention.on_begin(transmitter, now);
     }
 
-    /// Decides which PPDUs survive when another begins, where one of two may be captured. Returns
-    /// true if the receiver of the new PPDU does not notice it.
+    /// Decides which PPDUs survive when another begins, where one of two may be captured, and which
+    /// receivers of the new one do not notice it.
     #[cold]
-    fn meet(&mut self, now: Time, i: usize, (transmitter, receiver): (RadioId, RadioId), end: Time) -> bool {
+    fn meet(&mut self, now: Time, i: usize, transmitter: RadioId, end: Time) {
+        let x = &mut self.exchanges[i];
+        let (is_answer, from) = (x.stage.is_answer(), x.request.from);
+        let mut own = std::mem::take(&mut x.receptions);
         let (capture, rng) = (self.capture_effect, &mut self.capture_rng);
         // Draws two flags: the earlier PPDU is received as if alone; the later one is.
         let mut captured = || {
             let u = rng.random::<f64>();
             (u < capture / 2.0, (capture / 2.0..capture).contains(&u))
         };
-        let mut missed = false;
         for (j, other) in self.exchanges.iter_mut().enumerate() {
             if j == i || !other.is_on_air() {
                 continue;
             }
-            let (speaker, listener) = (other.transmitter(), other.receiver());
-            let at_listener = self.contention.is_heard(transmitter, listener);
-            let at_receiver = self.contention.is_heard(speaker, receiver);
-            let there = if at_listener { captured() } else { (true, false) };
-            // Two PPDUs at the same receiver share one draw.
-            let here = match (at_receiver, listener == receiver && at_listener) {
-                (true, true) => there,
-                (true, false) => captured(),
-                (false, _) => (false, true),
-            };
-            if listener == transmitter {
-                other.hit(now, NEVER);
-            } else if !there.0 {
-                other.hit(now, end);
+            let (speaker, others_answer, others_from) =
+                (other.transmitter(), other.stage.is_answer(), other.request.from);
+            let preamble = self.radios[speaker.index()].timing.preamble(other.first().mode);
+            let after_preamble = now >= other.ppdu_start + preamble;
+            for user in &mut own {
+                let receiver = user.listener(is_answer, from);
+                let is_late = after_preamble && self.contention.is_heard(speaker, receiver);
+                user.missed |= speaker == receiver || is_late;
             }
-            let preamble = self.radios[speaker.index()].timing.preamble(other.mode);
-            let is_late = at_receiver && now >= other.ppdu_start + preamble;
-            missed |= speaker == receiver || is_late || !here.1;
+            for user in &mut other.receptions {
+                let listener = user.listener(others_answer, others_from);
+                let at_listener = self.contention.is_heard(transmitter, listener);
+                let there = if at_listener { captured() } else { (true, false) };
+                if listener == transmitter {
+                    user.hit(now, NEVER);
+                } else if !there.0 {
+                    user.hit(now, end);
+                }
+                // Two PPDUs at the same receiver share one draw.
+                for user in own.iter_mut().filter(|user| at_listener && user.listener(is_answer, from) == listener) {
+                    user.missed |= self.contention.is_heard(speaker, listener) && !there.1;
+                }
+            }
+            for user in &mut own {
+                let receiver = user.listener(is_answer, from);
+                let listens = |other: &Reception| other.listener(others_answer, others_from) == receiver;
+                let is_shared = self.contention.is_heard(transmitter, receiver) && other.receptions.iter().any(listens);
+                if !is_shared && self.contention.is_heard(speaker, receiver) {
+                    user.missed |= !captured().1;
+                }
+            }
         }
-        missed
+        for user in &mut own {
+            user.collided |= user.missed;
+        }
+        self.exchanges[i].receptions = own;
     }
 
     /// The stage of an exchange is over.
     pub(super) fn step(&mut self, now: Time, i: usize, mac: &mut impl Mac) {
         let x = &self.exchanges[i];
-        let (from, to) = (x.plan.from, x.to);
+        let (from, to) = (x.request.from, x.partner);
         let timing = &self.radios[from.index()].timing;
-        let (sifs, data, response, answer) = (timing.sifs, x.data, x.response, x.answer);
+        let (sifs, data, answer) = (timing.sifs, x.data, x.answer);
+        let mode = x.first().mode;
         match x.stage {
             Stage::Rts => {
-                let cts = timing.cts(x.mode);
-                let timeout = timing.cts_timeout(x.mode);
-                let mode = timing.rts_mode(x.mode);
+                let cts = timing.cts(mode);
+                let timeout = timing.cts_timeout(mode);
+                let mode = timing.rts_mode(mode);
                 let data_is_late = timing.preamble(timing.response_mode(mode)) + timing.slot * 2;
                 let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
                 self.tell_control(now, i, FrameKind::Rts, mode, decoded, mac);
@@ -313,11 +399,11 @@ impl Medium {
                 self.contention.on_end(from, now, nav, to, decoded, follows);
             }
             Stage::BeforeCts => {
-                let cts = timing.cts(x.mode);
+                let cts = timing.cts(mode);
                 self.put_on_air(now, i, Stage::Cts, cts);
             }
             Stage::Cts => {
-                let mode = timing.response_mode(timing.rts_mode(x.mode));
+                let mode = timing.response_mode(timing.rts_mode(mode));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 let follows = if decoded { now + sifs } else { NEVER };
@@ -326,59 +412,75 @@ impl Medium {
                 if decoded {
                     self.wait(i, Stage::BeforeData, now + sifs);
                 } else {
-                    self.complete(now, i, false, mac);
+                    self.complete(now, i, mac);
                 }
             }
             Stage::CtsToSelf => {
-                let mode = timing.rts_mode(x.mode);
+                let mode = timing.rts_mode(mode);
                 let nav = now + sifs + data + answer;
-                self.tell_control(now, i, FrameKind::Cts, mode, !self.exchanges[i].is_spoilt(), mac);
+                let decoded = !x.first().is_spoilt();
+                self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 self.contention.on_end(from, now, nav, to, true, now + sifs);
                 self.wait(i, Stage::BeforeData, now + sifs);
             }
             Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data),
             // An MPDU has ended, and goes up by itself.
             Stage::Data if now < x.data_start + data => {
-                let ended = usize::from(x.judged) + 1;
-                self.data_arrives(now, i, ended, mac);
+                for user in 0..x.receptions.len() {
+                    if self.next_end_of(i, user) <= now {
+                        let ended = usize::from(self.exchanges[i].receptions[user].judged) + 1;
+                        self.data_arrives(now, i, user, ended, mac);
+                    }
+                }
                 self.exchanges[i].at = self.next_end(i);
             }
             Stage::Data => {
-                let answered = if x.plan.is_group() {
-                    self.group_arrives(now, i, mac)
-                } else {
-                    self.data_arrives(now, i, usize::MAX, mac)
-                };
-                let responds = answered && !answer.is_zero();
+                let is_answered = !answer.is_zero();
+                let mut arrived = false;
+                for user in 0..x.receptions.len() {
+                    let arrives = if self.exchanges[i].request.is_group() {
+                        self.group_arrives(now, i, mac)
+                    } else {
+                        self.data_arrives(now, i, user, usize::MAX, mac)
+                    };
+                    self.exchanges[i].receptions[user].answered = arrives && !is_answered;
+                    arrived |= arrives;
+                }
+                let responds = arrived && is_answered;
                 if responds {
                     self.contention.engage(to, true, now);
                 }
                 let follows = if responds { now + sifs } else { NEVER };
-                self.contention.on_end(from, now, now + answer, to, answered, follows);
+                self.contention.on_end(from, now, now + answer, to, arrived, follows);
                 if responds {
                     // [IEEE80211-10.3.2.3-1]
                     self.wait(i, Stage::BeforeResponse, now + sifs);
-                } else if answer.is_zero() {
-                    self.complete(now, i, answered, mac);
-                } else {
-                    let timeout = self.radios[from.index()].timing.ack_timeout(self.exchanges[i].mode);
+                } else if is_answered {
+                    let timeout = self.radios[from.index()].timing.ack_timeout(mode);
                     self.wait(i, Stage::Overdue, now + timeout);
+                } else {
+                    self.complete(now, i, mac);
                 }
             }
             // [IEEE80211-10.3.2.11-1]
-            Stage::BeforeResponse => self.put_on_air(now, i, Stage::Response, response),
+            Stage::BeforeResponse => {
+                let response = x.first().response;
+                self.put_on_air(now, i, Stage::Response, response);
+            }
             Stage::Response => {
-                let mode = x.response_mode;
-                let is_ack = x.plan.payload == Payload::Mpdu;
-                let bytes = if is_ack { timing::ACK_BYTES } else { timing::block_ack_bytes(x.plan.mpdus.len()) };
+                let mode = x.first().response_mode;
+                let user = &x.request.users[0];
+                let is_ack = user.payload == Payload::Mpdu;
+                let bytes = if is_ack { timing::ACK_BYTES } else { timing::block_ack_bytes(user.mpdus.len()) };
                 let decoded = self.control_arrives(now, i, mode, bytes);
                 let kind = if is_ack { FrameKind::Ack } else { FrameKind::BlockAck };
                 self.tell_control(now, i, kind, mode, decoded, mac);
                 self.contention.engage(to, false, now);
                 self.contention.on_end(to, now, now, from, decoded, NEVER);
-                self.complete(now, i, decoded, mac);
+                self.exchanges[i].receptions[0].answered = decoded;
+                self.complete(now, i, mac);
             }
-            Stage::Overdue => self.complete(now, i, false, mac),
+            Stage::Overdue => self.complete(now, i, mac),
         }
     }
 
@@ -389,11 +491,11 @@ impl Medium {
 
     /// True if the control frame that has just ended arrived at its receiver.
     fn control_arrives(&mut self, now: Time, i: usize, mode: Mode, bytes: u32) -> bool {
-        let x = &self.exchanges[i];
-        if x.is_spoilt() {
+        let user = self.exchanges[i].first();
+        if user.is_spoilt() {
             return false;
         }
-        let Some((signal, chance)) = x.way.map(|way| self.signals.on(way)) else { return false };
+        let Some((signal, chance)) = user.direction.map(|direction| self.signals.on(direction)) else { return false };
         let quality = signal.link(now);
         if quality.is_perfect() {
             return true;
@@ -401,67 +503,68 @@ impl Medium {
         draw(signal.preamble_success(quality, mode) * signal.mpdu_success(quality, mode, bytes), chance)
     }
 
-    /// Decides which MPDUs reached the receiver, after `ended` MPDUs of a PPDU with data, or a
-    /// Block Ack request, have ended. Returns true if the receiver has something to answer.
-    fn data_arrives(&mut self, now: Time, i: usize, ended: usize, mac: &mut impl Mac) -> bool {
+    /// Decides which MPDUs reached the receiver of a user, after `ended` MPDUs of a PPDU with data,
+    /// or a Block Ack request, have ended. Returns true if the receiver has something to answer.
+    fn data_arrives(&mut self, now: Time, i: usize, user: usize, ended: usize, mac: &mut impl Mac) -> bool {
         let x = &mut self.exchanges[i];
-        let plan = &x.plan;
+        let (sent, r) = (&x.request.users[user], &mut x.receptions[user]);
         self.fates.clear();
-        let is_end = ended >= plan.mpdus.len();
-        let Some((signal, chance)) = x.way.map(|way| self.signals.on(way)) else {
+        let is_end = ended >= sent.mpdus.len();
+        let Some((signal, chance)) = r.direction.map(|direction| self.signals.on(direction)) else {
             // A receiver without a signal senses the frame, and decodes nothing.
-            x.caught = Some(false);
+            r.caught = Some(false);
             return false;
         };
         let quality = signal.link(now);
-        x.snr_db = snr_of(quality);
-        let preamble = self.radios[plan.from.index()].timing.preamble(x.mode);
+        r.snr_db = snr_of(quality);
+        let preamble = self.radios[x.request.from.index()].timing.preamble(r.mode);
         // The receiver must catch the preamble undisturbed.
-        let caught = *x.caught.get_or_insert_with(|| {
-            !x.missed
-                && x.hit.0 >= x.ppdu_start + preamble
-                && (quality.is_perfect() || draw(signal.preamble_success(quality, x.mode), chance))
+        let caught = *r.caught.get_or_insert_with(|| {
+            !r.missed
+                && r.hit.0 >= x.ppdu_start + preamble
+                && (quality.is_perfect() || draw(signal.preamble_success(quality, r.mode), chance))
         });
-        let whole_ppdu = if plan.is_bar() { 1 } else { plan.mpdus.len() };
+        let all = if sent.is_bar() { 1 } else { sent.mpdus.len() };
         if !caught && !is_end {
             return false;
         }
-        let ended = usize::from(x.judged)..ended.min(whole_ppdu);
-        let is_first = x.received + x.legible == 0;
+        let ended = usize::from(r.judged)..ended.min(all);
+        let is_first = r.received + r.header_ok == 0;
         let mut answers = false;
         if !caught {
-            self.fates.resize(whole_ppdu, Fate::Lost);
-        } else if plan.is_bar() {
-            let success = signal.mpdu_success(quality, x.mode, timing::BAR_BYTES);
-            answers = x.hit.0 >= x.hit.1 && (quality.is_perfect() || draw(success, chance));
+            self.fates.resize(all, Fate::Lost);
+        } else if sent.is_bar() {
+            let success = signal.mpdu_success(quality, r.mode, timing::BAR_BYTES);
+            answers = r.hit.0 >= r.hit.1 && (quality.is_perfect() || draw(success, chance));
             self.fates.push(if answers { Fate::Whole } else { Fate::Lost });
         } else {
             // Earlier MPDUs have gone up.
-            x.judged = count16(ended.end);
-            if quality.is_perfect() && x.hit.0 >= x.hit.1 {
+            r.judged = count16(ended.end);
+            if quality.is_perfect() && r.hit.0 >= r.hit.1 {
                 self.fates.resize(ended.len(), Fate::Whole);
-                x.received += count16(ended.len());
+                r.received += count16(ended.len());
             } else {
-                let hit = (x.hit, x.ppdu_start + preamble, x.data.saturating_sub(preamble));
-                let mut judge = Judge { signal, quality, mode: x.mode, plan, hit, chance };
-                let (received, legible) = judge.fates(ended.clone(), &mut self.fates);
-                x.received += received;
-                x.legible += legible;
+                let hit = (r.hit, x.ppdu_start + preamble, r.data.saturating_sub(preamble));
+                let mut judge = Judge { signal, quality, mode: r.mode, user: sent, hit, chance };
+                let (received, header_ok) = judge.fates(ended.clone(), &mut self.fates);
+                r.received += received;
+                r.header_ok += header_ok;
             }
-            answers = x.received > 0;
+            answers = r.received > 0;
         }
         let arrival = Arrival {
-            at: x.to,
-            mode: x.mode,
+            at: r.to,
+            user,
+            mode: r.mode,
             caught,
             first: if caught { ended.start } else { 0 },
             fates: &self.fates,
             is_first,
-            snr_db: x.snr_db,
-            response: if x.answer.is_zero() { Span::ZERO } else { x.response },
+            snr_db: r.snr_db,
+            response: if x.answer.is_zero() { Span::ZERO } else { r.response },
             chance,
         };
-        mac.heard(now, plan, arrival);
+        mac.heard(now, &x.request, arrival);
         answers
     }
 
@@ -469,22 +572,23 @@ impl Medium {
     /// reached any.
     fn group_arrives(&mut self, now: Time, i: usize, mac: &mut impl Mac) -> bool {
         let x = &mut self.exchanges[i];
-        if x.is_spoilt() {
+        let (from, sent, r) = (x.request.from, &x.request.users[0], &mut x.receptions[0]);
+        if r.is_spoilt() {
             return false;
         }
-        let (paths, all, chance) = self.signals.around(x.plan.from);
+        let (paths, all, chance) = self.signals.around(from);
         let mut reached = false;
         for &path in paths {
             let path = &mut all[path as usize];
-            let at = if path.ends.0 == x.plan.from { path.ends.1 } else { path.ends.0 };
-            if !mac.listens(at, &x.plan) {
+            let at = if path.ends.0 == from { path.ends.1 } else { path.ends.0 };
+            if !mac.listens(at, &x.request) {
                 continue;
             }
             let signal = &mut path.signal;
             let quality = signal.link(now);
             self.fates.clear();
-            for &bytes in &x.plan.mpdus {
-                let success = || signal.preamble_success(quality, x.mode) * signal.mpdu_success(quality, x.mode, bytes);
+            for &bytes in &sent.mpdus {
+                let success = || signal.preamble_success(quality, r.mode) * signal.mpdu_success(quality, r.mode, bytes);
                 let is_whole = quality.is_perfect() || draw(success(), chance);
                 self.fates.push(if is_whole { Fate::Whole } else { Fate::Lost });
             }
@@ -492,7 +596,8 @@ impl Medium {
                 reached = true;
                 let arrival = Arrival {
                     at,
-                    mode: x.mode,
+                    user: 0,
+                    mode: r.mode,
                     caught: true,
                     first: 0,
                     fates: &self.fates,
@@ -501,56 +606,64 @@ impl Medium {
                     response: Span::ZERO,
                     chance,
                 };
-                mac.heard(now, &x.plan, arrival);
+                mac.heard(now, &x.request, arrival);
             }
         }
-        x.received = u16::from(reached);
+        r.received = u16::from(reached);
         reached
     }
 
-    /// End of the next MPDU, where MPDUs go up one by one; else the end of the PPDU.
+    /// End of the next MPDU of any user, where MPDUs go up one by one; else the end of the PPDU.
     #[cold]
     fn next_end(&self, i: usize) -> Time {
+        let users = 0..self.exchanges[i].receptions.len();
+        users.map(|user| self.next_end_of(i, user)).min().unwrap_or(NEVER)
+    }
+
+    /// End of the next MPDU of a user. The last one goes up with the end of the PPDU, padding
+    /// included.
+    #[cold]
+    fn next_end_of(&self, i: usize, user: usize) -> Time {
         let x = &self.exchanges[i];
-        let end = x.data_start + x.data;
-        let judged = usize::from(x.judged);
-        let mpdus = &x.plan.mpdus;
-        if x.plan.is_bar() || x.caught == Some(false) || judged + 1 >= mpdus.len() {
-            return end;
+        let (sent, r) = (&x.request.users[user], &x.receptions[user]);
+        let judged = usize::from(r.judged);
+        let mpdus = &sent.mpdus;
+        let one_by_one = self.radios[r.to.index()].hears_one_by_one;
+        if !one_by_one || sent.is_bar() || r.caught == Some(false) || judged + 1 >= mpdus.len() {
+            return x.data_start + x.data;
         }
         let before: u32 = mpdus[..judged].iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
         let offset = before + timing::DELIMITER_BYTES + mpdus[judged];
-        let preamble = self.radios[x.plan.from.index()].timing.preamble(x.mode);
-        x.data_start + preamble + x.data.saturating_sub(preamble).mul_ratio(offset.into(), x.plan.psdu_bytes.into())
+        let preamble = self.radios[x.request.from.index()].timing.preamble(r.mode);
+        x.data_start + preamble + r.data.saturating_sub(preamble).mul_ratio(offset.into(), sent.psdu_bytes.into())
     }
 
-    /// The originator knows the outcome of its exchange. `answered`: the answer came; for frames
-    /// without acknowledgement, the data arrived.
-    fn complete(&mut self, now: Time, i: usize, answered: bool, mac: &mut impl Mac) {
+    /// The originator knows the outcome of its exchange.
+    fn complete(&mut self, now: Time, i: usize, mac: &mut impl Mac) {
         self.occupancy.count_to(now, self.exchanges.len());
         let x = &self.exchanges[i];
+        let outcome_of = |r: &Reception| UserOutcome {
+            answered: r.answered,
+            collided: r.collided,
+            mode: r.mode,
+            received: r.received,
+            header_ok: r.header_ok,
+            snr_db: r.snr_db,
+        };
+        self.outcomes.clear();
+        self.outcomes.extend(x.receptions.iter().map(outcome_of));
         let outcome = Outcome {
-            answered,
             is_data_sent: x.is_data_sent,
-            collided: x.collided,
             start: x.start,
             data_start: x.data_start,
             data: x.data,
-            mode: x.mode,
-            received: x.received,
-            legible: x.legible,
-            snr_db: x.snr_db,
+            users: &self.outcomes,
         };
-        mac.done(now, &mut self.signals, &x.plan, &outcome);
-        let (radio, ac, txop_end) = (x.plan.from, x.plan.ac, x.txop_end);
-        let failed = !answered && (x.plan.is_answered() || !x.is_data_sent);
-        self.spare.push(std::mem::take(&mut self.exchanges[i].plan.mpdus));
-        // Mostly it is the only one, and nothing moves.
-        if i + 1 == self.exchanges.len() {
-            self.exchanges.truncate(i);
-        } else {
-            self.exchanges.remove(i);
-        }
+        mac.done(now, &mut self.signals, &x.request, &outcome);
+        let (radio, ac, txop_end) = (x.request.from, x.request.ac, x.txop_end);
+        let wants_answer = !x.answer.is_zero() || !x.is_data_sent;
+        let failed = wants_answer && !x.receptions.iter().any(|r| r.answered);
+        self.close(i);
         let goes_on = !failed && txop_end != NEVER && self.goes_on(now, radio, ac, txop_end, mac);
         if !goes_on {
             self.contention.finish(radio, ac, now, failed, mac.has_frame(radio, ac));
@@ -560,13 +673,13 @@ impl Medium {
     /// The next frame of the category within the same TXOP, if it fits. True if so.
     // [IEEE80211-10.23.2.8-1]
     fn goes_on(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> bool {
-        let Some(i) = self.plan(now, radio, ac, txop_end, mac) else { return false };
+        let Some(i) = self.open(now, radio, ac, txop_end, mac) else { return false };
         let timing = &self.radios[radio.index()].timing;
         let next = &mut self.exchanges[i];
         let end = now + timing.sifs + next.data + next.answer;
-        let protected = timing.protection(next.mode) != Protection::None;
+        let protected = timing.protection(next.first().mode) != Protection::None;
         if end > txop_end || protected {
-            self.spare.extend(self.exchanges.pop().map(|x| x.plan.mpdus));
+            self.close(i);
             return false;
         }
         next.at = now + timing.sifs;
@@ -582,45 +695,46 @@ impl Medium {
         }
         let x = &self.exchanges[i];
         let (from, to) = match kind {
-            FrameKind::Rts => (x.plan.from, x.to),
-            FrameKind::Cts if x.stage == Stage::CtsToSelf => (x.plan.from, x.plan.from),
-            _ => (x.to, x.plan.from),
+            FrameKind::Rts => (x.request.from, x.partner),
+            FrameKind::Cts if x.stage == Stage::CtsToSelf => (x.request.from, x.request.from),
+            _ => (x.partner, x.request.from),
         };
-        let timing = &self.radios[x.plan.from.index()].timing;
+        let timing = &self.radios[x.request.from.index()].timing;
         let left = match kind {
-            FrameKind::Rts => timing.sifs * 2 + x.data + x.answer + timing.cts(x.mode),
+            FrameKind::Rts => timing.sifs * 2 + x.data + x.answer + timing.cts(x.first().mode),
             FrameKind::Cts => timing.sifs + x.data + x.answer,
             _ => Span::ZERO,
         };
-        mac.control(now, &x.plan, &Control { kind, from, to, mode, left, decoded, snr_db: x.snr_db });
+        let snr_db = x.first().snr_db;
+        mac.control(now, &x.request, &Control { kind, from, to, mode, left, decoded, snr_db });
     }
 }
 
-/// Decides on the MPDUs of a PPDU after the receiver has caught its preamble.
+/// Decides on the MPDUs of a user after the receiver has caught the preamble.
 struct Judge<'a> {
     signal: &'a Signal,
     quality: Quality,
     mode: Mode,
-    plan: &'a Plan,
+    user: &'a TxUser,
     /// Start and end of the hit; start of the PSDU, and its duration.
     hit: ((Time, Time), Time, Span),
     chance: &'a mut Rng,
 }
 
 impl Judge<'_> {
-    /// Puts the fates of the MPDUs `ended` into `fates`. Returns the numbers of whole and of
-    /// legible ones.
+    /// Puts the fates of the MPDUs `ended` into `fates`. Returns the numbers of whole ones
+    /// and of those with an intact header.
     fn fates(&mut self, ended: Range<usize>, fates: &mut Vec<Fate>) -> (u16, u16) {
-        let (signal, quality, mode, plan) = (self.signal, self.quality, self.mode, self.plan);
+        let (signal, quality, mode, user) = (self.signal, self.quality, self.mode, self.user);
         let (hit, psdu_start, psdu) = self.hit;
-        let is_ampdu = plan.payload == Payload::Ampdu;
-        let header_bytes = plan.header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
+        let is_ampdu = user.payload == Payload::Ampdu;
+        let header_bytes = user.header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
         // The last size seen, with the success probability of the MPDU, and that of its header if
         // the MPDU is corrupt.
         let mut known = (0u32, 1.0, 1.0);
-        let (mut received, mut legible) = (0, 0);
-        let mut offset: u32 = plan.mpdus[..ended.start].iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
-        for &bytes in &plan.mpdus[ended] {
+        let (mut received, mut header_ok) = (0, 0);
+        let mut offset: u32 = user.mpdus[..ended.start].iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
+        for &bytes in &user.mpdus[ended] {
             if bytes != known.0 {
                 let whole = signal.mpdu_success(quality, mode, bytes);
                 known = (bytes, whole, signal.legibility(quality, mode, header_bytes, bytes));
@@ -628,7 +742,7 @@ impl Judge<'_> {
             let (mut whole, mut header) = (true, true);
             if hit.0 < hit.1 {
                 // Start and end of the MPDU within the PPDU, in time.
-                let span = psdu.as_ns() as f64 / f64::from(plan.psdu_bytes);
+                let span = psdu.as_ns() as f64 / f64::from(user.psdu_bytes);
                 let at = |o: u32| psdu_start + Span::from_ns(floor64(f64::from(o) * span));
                 let clear = |from: Time, to: Time| to <= hit.0 || from >= hit.1;
                 whole = clear(at(offset), at(offset + bytes));
@@ -645,13 +759,13 @@ impl Judge<'_> {
                 // has a success probability of its own.
                 let chance = if whole { legibility } else { signal.header_success(quality, mode, header_bytes) };
                 if draw(chance, self.chance) {
-                    fate = Fate::Legible;
-                    legible += 1;
+                    fate = Fate::HeaderOk;
+                    header_ok += 1;
                 }
             }
             fates.push(fate);
         }
-        (received, legible)
+        (received, header_ok)
     }
 }
 

@@ -29,13 +29,13 @@ pub mod signals;
 mod tests;
 
 pub(super) use exchange::draw;
-pub use seam::{Arrival, Control, Fate, Mac, Outcome, Payload, Plan, To};
+pub use seam::{Arrival, Control, Fate, Mac, Outcome, Payload, To, TxRequest, TxUser, UserOutcome};
 pub use signals::{PathSetup, Signals};
 
 use std::sync::Arc;
 
 use contention::{Contender, Contention};
-use exchange::Exchange;
+use exchange::{Exchange, Reception};
 
 use super::ids::RadioId;
 use super::phy::{EdcaParams, Timing, WavelanConfig};
@@ -136,10 +136,12 @@ pub struct Medium {
     capture_effect: f64,
     capture_rng: Rng,
     tells_control: bool,
-    /// Fates of the MPDUs of the PPDU that has just ended.
+    /// Fates of the MPDUs of the user that has just ended.
     fates: Vec<Fate>,
-    /// Emptied lists of MPDUs, to be used again.
-    spare: Vec<Vec<u32>>,
+    /// Outcomes for the users of the exchange that has just ended.
+    outcomes: Vec<UserOutcome>,
+    /// Lists of exchanges that are over, to be used again.
+    spare: Vec<(Vec<TxUser>, Vec<Reception>)>,
 }
 
 /// Name of a stream of random numbers: that of the `i`-th component in the channel of that index.
@@ -177,6 +179,7 @@ impl Medium {
             capture_rng: stream(seed, component(index, 0), Purpose::Capture),
             tells_control: setup.tells_control,
             fates: Vec::new(),
+            outcomes: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -236,8 +239,8 @@ impl Medium {
     }
 
     /// Exchanges under way, each with its start.
-    pub fn under_way(&self) -> impl Iterator<Item = (&Plan, Time)> {
-        self.exchanges.iter().map(|x| (&x.plan, x.start))
+    pub fn under_way(&self) -> impl Iterator<Item = (&TxRequest, Time)> {
+        self.exchanges.iter().map(|x| (&x.request, x.start))
     }
 
     /// No radio keeps the medium for more than one exchange.

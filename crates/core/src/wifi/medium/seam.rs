@@ -16,24 +16,25 @@ use crate::wifi::trace::{Ac, FrameKind};
 pub trait Mac {
     /// Fills in the radio's next PPDU in this category; returns false if there is none after all.
     /// The medium asks anew for each try: an exchange that failed may be repeated in another mode,
-    /// or another frame may take its place. `plan` comes with radio and category filled in. A PPDU
-    /// that does not fit into the rest of a TXOP is asked for again.
-    fn next(&mut self, now: Time, signals: &mut Signals, plan: &mut Plan) -> bool;
+    /// or another frame may take its place. `request` comes with radio and category filled in, and
+    /// with one user, which is blank. A PPDU that does not fit into the rest of a TXOP is asked for
+    /// again.
+    fn next(&mut self, now: Time, signals: &mut Signals, request: &mut TxRequest) -> bool;
 
-    /// MPDUs of a PPDU have ended; `arrival` tells which of them a radio has received. The receiver
-    /// of a frame gets this call even if nothing arrived. Radios get it for a group-addressed frame
-    /// if something arrived.
-    fn heard(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>);
+    /// MPDUs of a user have ended; `arrival` tells which of them a radio has received. The receiver
+    /// of each user gets this call even if nothing arrived. Radios get it for a group-addressed
+    /// frame if something arrived.
+    fn heard(&mut self, now: Time, request: &TxRequest, arrival: Arrival<'_>);
 
     /// The exchange is over, and its originator knows the outcome. The medium asks for the next
     /// PPDU after this call.
-    fn done(&mut self, now: Time, signals: &mut Signals, plan: &Plan, outcome: &Outcome);
+    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>);
 
     /// True if a frame of this category waits for transmission after an exchange.
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool;
 
     /// True if a radio accepts a group-addressed frame.
-    fn listens(&self, _at: RadioId, _plan: &Plan) -> bool {
+    fn listens(&self, _at: RadioId, _request: &TxRequest) -> bool {
         true
     }
 
@@ -45,7 +46,7 @@ pub trait Mac {
 
     /// A control frame has ended; only where
     /// [`MediumSetup::tells_control`](super::MediumSetup::tells_control) asks for it.
-    fn control(&mut self, _now: Time, _plan: &Plan, _frame: &Control) {}
+    fn control(&mut self, _now: Time, _request: &TxRequest, _frame: &Control) {}
 }
 
 /// Receiver of a frame.
@@ -68,23 +69,31 @@ pub enum Payload {
     BlockAckRequest,
 }
 
-/// A PPDU that is to be sent: everything that the medium knows of a frame.
+/// A PPDU that a Mac wants sent: everything that the medium knows of it.
 #[derive(Debug)]
-pub struct Plan {
+pub struct TxRequest {
     /// Its sender.
     pub from: RadioId,
     /// Its access category.
     pub ac: Ac,
-    /// Its receiver.
+    /// RTS and CTS go before it, if it is for one radio.
+    pub rts: bool,
+    /// Its receivers, one at least. A group-addressed frame has one user, the group. Several users
+    /// are radios, and none of them acknowledges.
+    pub users: Vec<TxUser>,
+}
+
+/// A receiver of a PPDU, and the part of the PPDU that is for it.
+#[derive(Debug)]
+pub struct TxUser {
+    /// The receiver.
     pub to: To,
-    /// The Mac's own name for it.
+    /// The Mac's own name for this part.
     pub id: u64,
     /// Its content.
     pub payload: Payload,
     /// Its mode. A Block Ack request goes at the rate of the answer to this mode.
     pub mode: Mode,
-    /// RTS and CTS go before it, unless it is for a group.
-    pub rts: bool,
     /// It is acknowledged. Frames for a group are not, whatever this says.
     pub acked: bool,
     /// Size of the PSDU.
@@ -95,16 +104,42 @@ pub struct Plan {
     pub mpdus: Vec<u32>,
 }
 
-impl Plan {
-    pub(super) fn new(from: RadioId, ac: Ac, mpdus: Vec<u32>) -> Plan {
-        Plan {
-            from,
-            ac,
+impl TxRequest {
+    /// A request with one blank user. `users`: a list of an earlier one, for its memory, or an
+    /// empty one.
+    pub(super) fn new(from: RadioId, ac: Ac, mut users: Vec<TxUser>) -> TxRequest {
+        match &mut users[..] {
+            [] => users.push(TxUser::new(Vec::new())),
+            [first, ..] => {
+                let mut mpdus = std::mem::take(&mut first.mpdus);
+                mpdus.clear();
+                *first = TxUser::new(mpdus);
+                users.truncate(1);
+            }
+        }
+        TxRequest { from, ac, rts: false, users }
+    }
+    /// It is for all.
+    #[inline]
+    pub fn is_group(&self) -> bool {
+        self.users[0].to == To::Group
+    }
+    /// The user of a PPDU that has one. A Mac that asks for no others calls this, and is the place
+    /// to change when it does.
+    #[inline]
+    pub fn only_user(&self) -> &TxUser {
+        debug_assert_eq!(self.users.len(), 1, "this Mac asks for PPDUs of one user");
+        &self.users[0]
+    }
+}
+
+impl TxUser {
+    fn new(mpdus: Vec<u32>) -> TxUser {
+        TxUser {
             to: To::Group,
             id: 0,
             payload: Payload::Mpdu,
             mode: Mode::DSSS[0],
-            rts: false,
             acked: false,
             psdu_bytes: 0,
             header_bytes: 0,
@@ -116,15 +151,16 @@ impl Plan {
     pub fn is_bar(&self) -> bool {
         self.payload == Payload::BlockAckRequest
     }
-    /// It is for all.
-    #[inline]
-    pub fn is_group(&self) -> bool {
-        self.to == To::Group
-    }
     /// It is acknowledged by its receiver.
     #[inline]
     pub fn is_answered(&self) -> bool {
-        self.acked && !self.is_group()
+        self.acked && self.to != To::Group
+    }
+}
+
+impl Default for TxUser {
+    fn default() -> TxUser {
+        TxUser::new(Vec::new())
     }
 }
 
@@ -134,21 +170,23 @@ pub enum Fate {
     /// All of it.
     Whole,
     /// It is corrupt, but its header is not.
-    Legible,
+    HeaderOk,
     /// Nothing.
     Lost,
 }
 
-/// Reception, by one radio, of the MPDUs of a PPDU that have just ended.
+/// Reception, by one radio, of the MPDUs of a user that have just ended.
 #[derive(Debug)]
 pub struct Arrival<'a> {
     /// The radio that receives.
     pub at: RadioId,
-    /// The mode of the PPDU.
+    /// Place of the user in [`TxRequest::users`].
+    pub user: usize,
+    /// The mode of its part of the PPDU.
     pub mode: Mode,
     /// The receiver has caught the beginning of the PPDU; otherwise nothing of it has arrived.
     pub caught: bool,
-    /// Place in the PPDU of the first of `fates`: above 0 where MPDUs go up one by one.
+    /// Place among the user's MPDUs of the first of `fates`: above 0 where MPDUs go up one by one.
     pub first: usize,
     /// The fate of each MPDU that has ended. A Block Ack request has one fate, its own.
     pub fates: &'a [Fate],
@@ -164,26 +202,42 @@ pub struct Arrival<'a> {
 
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
-    /// True if the answer has come. For frames without acknowledgement: true if the data has
-    /// arrived.
-    pub answered: bool,
+pub struct Outcome<'a> {
     /// The data was sent, and not only an RTS.
     pub is_data_sent: bool,
-    /// Another transmission hit it.
-    pub collided: bool,
     /// When it began.
     pub start: Time,
     /// When the PPDU with data began, and its length.
     pub data_start: Time,
-    /// Length of the PPDU with data.
+    /// Length of the PPDU with data: that of its longest user.
     pub data: Span,
+    /// How it ended for each of [`TxRequest::users`].
+    pub users: &'a [UserOutcome],
+}
+
+impl Outcome<'_> {
+    /// The outcome for [`TxRequest::only_user`].
+    #[inline]
+    pub fn only_user(&self) -> &UserOutcome {
+        debug_assert_eq!(self.users.len(), 1, "this Mac asks for PPDUs of one user");
+        &self.users[0]
+    }
+}
+
+/// How an exchange ended for one user.
+#[derive(Debug, Clone, Copy)]
+pub struct UserOutcome {
+    /// True if the answer has come. For frames without acknowledgement: true if the data has
+    /// arrived.
+    pub answered: bool,
+    /// Another transmission hit it.
+    pub collided: bool,
     /// Its mode.
     pub mode: Mode,
-    /// MPDUs that arrived whole, and legible.
+    /// MPDUs that arrived whole.
     pub received: u16,
-    /// MPDUs that arrived corrupt with a legible header.
-    pub legible: u16,
+    /// MPDUs that arrived corrupt with an intact header.
+    pub header_ok: u16,
     /// NaN where the signal has no SNR.
     pub snr_db: f32,
 }

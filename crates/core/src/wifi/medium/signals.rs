@@ -18,7 +18,7 @@ pub struct PathSetup {
 
 /// A path and the end that sends on it: 0 or 1, as in [`PathSetup::ends`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Direction {
     path: u32,
     end: u8,
 }
@@ -93,17 +93,17 @@ impl Signals {
 
     /// Path and direction of frames from one radio to another; `None` if they have no signal.
     #[inline]
-    pub(super) fn way(&self, from: RadioId, to: RadioId) -> Option<Way> {
+    pub(super) fn direction(&self, from: RadioId, to: RadioId) -> Option<Direction> {
         let peers = &self.peers[from.index()];
         let path = *peers.to.get(to.index().wrapping_sub(peers.least)).filter(|&&path| path != NO_PATH)?;
-        Some(Way { path, end: u8::from(self.paths[path as usize].ends.0 != from) })
+        Some(Direction { path, end: u8::from(self.paths[path as usize].ends.0 != from) })
     }
 
     /// The signal of a path, and the random numbers of errors in that direction.
     #[inline]
-    pub(super) fn on(&mut self, way: Way) -> (&mut Signal, &mut Rng) {
-        let path = &mut self.paths[way.path as usize];
-        (&mut path.signal, &mut path.chance[usize::from(way.end)])
+    pub(super) fn on(&mut self, direction: Direction) -> (&mut Signal, &mut Rng) {
+        let path = &mut self.paths[direction.path as usize];
+        (&mut path.signal, &mut path.chance[usize::from(direction.end)])
     }
 
     /// The paths that end at a radio, in the order of the setup, and the random numbers for its
@@ -118,14 +118,14 @@ impl Signals {
     /// Quality of the signal between two radios; `None` if they have none.
     #[inline]
     pub fn quality(&mut self, from: RadioId, to: RadioId, now: Time) -> Option<Quality> {
-        let way = self.way(from, to)?;
-        Some(self.on(way).0.link(now))
+        let direction = self.direction(from, to)?;
+        Some(self.on(direction).0.link(now))
     }
 
     /// Received power at either end, where the signal has one.
     pub fn received_dbm(&mut self, from: RadioId, to: RadioId, now: Time) -> Option<f64> {
         debug_assert!(now < NEVER);
-        let way = self.way(from, to)?;
-        self.on(way).0.received_dbm(now)
+        let direction = self.direction(from, to)?;
+        self.on(direction).0.received_dbm(now)
     }
 }

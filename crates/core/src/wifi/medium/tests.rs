@@ -44,47 +44,48 @@ struct Table {
 }
 
 impl Mac for Table {
-    fn next(&mut self, _: Time, _: &mut Signals, plan: &mut Plan) -> bool {
-        let Some(given) = self.waiting.get(&(plan.from, plan.ac)).and_then(VecDeque::front) else { return false };
-        plan.to = given.to;
-        plan.mode = given.mode;
-        plan.rts = given.rts;
-        plan.acked = true;
-        plan.payload = if given.is_ampdu { Payload::Ampdu } else { Payload::Mpdu };
-        plan.mpdus.extend(given.mpdus.iter().map(|&(_, bytes)| bytes));
-        plan.psdu_bytes = plan.mpdus.iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
-        plan.header_bytes = 26;
+    fn next(&mut self, _: Time, _: &mut Signals, request: &mut TxRequest) -> bool {
+        let Some(given) = self.waiting.get(&(request.from, request.ac)).and_then(VecDeque::front) else { return false };
+        request.rts = given.rts;
+        let user = &mut request.users[0];
+        user.to = given.to;
+        user.mode = given.mode;
+        user.acked = true;
+        user.payload = if given.is_ampdu { Payload::Ampdu } else { Payload::Mpdu };
+        user.mpdus.extend(given.mpdus.iter().map(|&(_, bytes)| bytes));
+        user.psdu_bytes = user.mpdus.iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
+        user.header_bytes = 26;
         true
     }
-    fn heard(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>) {
-        let given = &self.waiting[&(plan.from, plan.ac)][0];
+    fn heard(&mut self, now: Time, request: &TxRequest, arrival: Arrival<'_>) {
+        let given = &self.waiting[&(request.from, request.ac)][0];
         let fates: Vec<_> = given.mpdus.iter().map(|&(name, _)| name).zip(arrival.fates.iter().copied()).collect();
-        assert_eq!(fates.len(), plan.mpdus.len());
+        assert_eq!(fates.len(), request.users[arrival.user].mpdus.len());
         self.arrived.extend(fates.iter().filter(|(_, fate)| *fate == Fate::Whole).map(|&(name, _)| name));
-        self.heard.push((now.as_ns(), arrival.at, plan.from, fates));
+        self.heard.push((now.as_ns(), arrival.at, request.from, fates));
     }
-    fn done(&mut self, _: Time, _: &mut Signals, plan: &Plan, outcome: &Outcome) {
-        let queue = self.waiting.get_mut(&(plan.from, plan.ac)).expect("it was on the air");
+    fn done(&mut self, _: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
+        let queue = self.waiting.get_mut(&(request.from, request.ac)).expect("it was on the air");
         let given = &mut queue[0];
         given.tries += 1;
         self.lengths.push(outcome.data);
-        if outcome.answered {
+        if outcome.only_user().answered {
             let arrived = &self.arrived;
             given.mpdus.retain(|(name, _)| !arrived.contains(name));
         }
-        if given.mpdus.is_empty() || given.tries == self.most_tries || plan.is_group() {
+        if given.mpdus.is_empty() || given.tries == self.most_tries || request.is_group() {
             let given = queue.pop_front().expect("seen above");
             let left = given.mpdus.into_iter().map(|(name, _)| name).collect();
-            self.ended.push((left, given.tries, outcome.answered));
+            self.ended.push((left, given.tries, outcome.only_user().answered));
         }
     }
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool {
         self.waiting.get(&(radio, ac)).is_some_and(|queue| !queue.is_empty())
     }
-    fn listens(&self, at: RadioId, _: &Plan) -> bool {
+    fn listens(&self, at: RadioId, _: &TxRequest) -> bool {
         !self.deaf_to_groups.contains(&at)
     }
-    fn control(&mut self, _: Time, _: &Plan, frame: &Control) {
+    fn control(&mut self, _: Time, _: &TxRequest, frame: &Control) {
         self.controls.push((frame.kind, frame.from, frame.to));
     }
 }
@@ -245,4 +246,69 @@ fn the_answer_to_a_long_ampdu_is_longer() {
     for (count, bytes) in [(2, 32), (64, 32), (65, 56), (256, 56), (257, 152), (1024, 152)] {
         assert_eq!(busy(count), t.ppdu(t.response_mode(given.mode), bytes), "{count}");
     }
+}
+
+/// A PPDU from A for some radios at once, each with its number of MPDUs, and what they hear.
+#[derive(Debug, Default)]
+struct ForSeveral {
+    users: Vec<(RadioId, u32)>,
+    is_sent: bool,
+    /// Time, receiver, place of the first MPDU, and fates.
+    heard: Vec<(Time, RadioId, usize, Vec<Fate>)>,
+    /// Lengths of the whole and of what arrived for each user.
+    ended: Vec<(Span, Vec<(bool, u16)>)>,
+}
+
+impl Mac for ForSeveral {
+    fn next(&mut self, _: Time, _: &mut Signals, request: &mut TxRequest) -> bool {
+        request.users.resize_with(self.users.len(), TxUser::default);
+        for (user, &(to, count)) in request.users.iter_mut().zip(&self.users) {
+            let given = ampdu(count, to);
+            (user.to, user.mode, user.payload, user.header_bytes) = (given.to, given.mode, Payload::Ampdu, 26);
+            user.mpdus.extend(given.mpdus.iter().map(|&(_, bytes)| bytes));
+            user.psdu_bytes = user.mpdus.iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
+        }
+        !std::mem::replace(&mut self.is_sent, true)
+    }
+    fn heard(&mut self, now: Time, request: &TxRequest, arrival: Arrival<'_>) {
+        assert_eq!(request.users[arrival.user].to, To::Radio(arrival.at));
+        self.heard.push((now, arrival.at, arrival.first, arrival.fates.to_vec()));
+    }
+    fn done(&mut self, _: Time, _: &mut Signals, _: &TxRequest, outcome: &Outcome<'_>) {
+        self.ended.push((outcome.data, outcome.users.iter().map(|user| (user.answered, user.received)).collect()));
+    }
+    fn has_frame(&self, _: RadioId, _: Ac) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_second_user_lengthens_a_ppdu_and_changes_nothing_for_the_first() {
+    let play = |users: &[(RadioId, u32)]| {
+        let (mut medium, _) = scene(&errors(0.3));
+        medium.radios.iter_mut().for_each(|radio| radio.hears_one_by_one = true);
+        let mut mac = ForSeveral { users: users.to_vec(), ..ForSeveral::default() };
+        medium.on_frame(Time::ZERO, A, Ac::Vo);
+        while medium.deadline() < NEVER {
+            let now = medium.deadline();
+            while medium.advance(now, &mut mac) || medium.begin_next(now, &mut mac) {}
+        }
+        mac
+    };
+    let of =
+        |mac: &ForSeveral, radio| -> Vec<_> { mac.heard.iter().filter(|heard| heard.1 == radio).cloned().collect() };
+    let (alone, long, both) = (play(&[(B, 8)]), play(&[(C, 20)]), play(&[(B, 8), (C, 20)]));
+    assert_eq!(alone.ended.len(), 1);
+    assert!(alone.ended[0].0 < long.ended[0].0);
+    // It lasts as long as its longest user, and each has what it would have alone.
+    let users = vec![alone.ended[0].1[0], long.ended[0].1[0]];
+    assert!(users.iter().all(|&(arrived, whole)| arrived && whole > 0));
+    assert_eq!(both.ended, [(long.ended[0].0, users)]);
+    assert_eq!(of(&both, C), of(&long, C));
+    // MPDUs go up when they did, but the last one waits for the end of the PPDU.
+    let (before, after) = (of(&alone, B), of(&both, B));
+    assert_eq!(before.len(), 8);
+    assert_eq!(after[..7], before[..7]);
+    assert_eq!(after[7].3, before[7].3);
+    assert_eq!((after[7].0, before[7].0 < after[7].0), (of(&long, C)[19].0, true));
 }

@@ -362,7 +362,7 @@ proptest! {
             prop_assert!(p.mpdus <= most);
             prop_assert!(p.mpdus <= 1 || p.psdu_bytes <= from.aggregation.max_bytes);
             prop_assert!(p.mpdus <= 1 || p.end.since(p.start) <= from.aggregation.max_duration);
-            prop_assert!(p.received + p.legible <= p.mpdus.max(1));
+            prop_assert!(p.received + p.header_ok <= p.mpdus.max(1));
         }
         for (_, link, _, fate) in &w.story {
             let from = if link & 1 == 1 { &plan.ap } else { &plan.stations[(link / 2) as usize].0 };
