@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use airtcp_sim::document::{self, Entry, Faults, MAX_DEPTH, Origin, Path, Tree, Value};
+use airtcp_sim::document::{self, Entry, Faults, KeyPath, MAX_DEPTH, Origin, Tree, Value};
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,8 +41,8 @@ enum Step {
     Key(String),
 }
 
-fn path(steps: Vec<Step>) -> Path {
-    steps.into_iter().fold(Path::default(), |path, step| match step {
+fn path(steps: Vec<Step>) -> KeyPath {
+    steps.into_iter().fold(KeyPath::default(), |path, step| match step {
         Step::Index(i) => path.index(i),
         Step::Key(key) => path.key(&key),
     })

@@ -1,7 +1,7 @@
 //! One world on several cores: its partitions, each a [`World`] of its own, in lockstep.
 //!
 //! **Shared state.** Everything that a [`World`] holds belongs to a link, a channel or a host, and
-//! each of these to one partition ([`Plan`]). So do random streams, which belong to components.
+//! each of these to one partition ([`PartitionPlan`]). So do random streams, which belong to components.
 //! Only packets go from one partition to another, and only over lines with delay. A partition is
 //! built from the whole specification, so every number (of a link, a flow, a place, a component)
 //! and every stream is that of the whole. It never touches links and hosts that it does not have.
@@ -35,7 +35,7 @@ use crate::capture::CaptureSink;
 use crate::engine::partitions::Lockstep;
 use crate::error::BuildError;
 use crate::network::borders::Borders;
-use crate::network::partition_plan::{Elements, Plan};
+use crate::network::partition_plan::{Elements, PartitionPlan};
 use crate::network::route::Routes;
 use crate::spec::RunSpec;
 use crate::world::{Finding, Outgrown, RunOutput, World};
@@ -80,9 +80,9 @@ impl Worlds {
             return one(vec![World::build_shared(spec)?]);
         }
         let routes = Routes::checked(spec)?;
-        let pays = |plan: &Plan| plan.greatest_share <= 1.0 - LEAST_GAIN && plan.lookahead >= SHORTEST;
+        let pays = |plan: &PartitionPlan| plan.greatest_share <= 1.0 - LEAST_GAIN && plan.lookahead >= SHORTEST;
         let plan = Elements::new(spec, &routes)
-            .and_then(|mut elements| Plan::new(spec, &routes, &mut elements, wanted))
+            .and_then(|mut elements| PartitionPlan::new(spec, &routes, &mut elements, wanted))
             .filter(|plan| threads != Threads::Auto || pays(plan));
         let Some(plan) = plan.map(Arc::new) else {
             return one(vec![World::build_shared(spec)?]);

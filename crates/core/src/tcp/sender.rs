@@ -174,7 +174,7 @@ pub struct Sender {
     state: State,
     /// FIN is to follow the last byte.
     closing: bool,
-    all_acked_told: bool,
+    all_acked_notified: bool,
     ecn_ok: bool,
     /// With Accurate ECN: what the peer has told of marks.
     marks: Option<Marks>,
@@ -186,7 +186,7 @@ pub struct Sender {
     cc: AnyCc,
     /// Answers of `cc`, cached because every ACK needs them.
     owns_window: bool,
-    hears_every_ack: bool,
+    needs_every_ack: bool,
     wants_rate: bool,
     /// ACKs are looked at for whether they are what is [expected].
     expects: bool,
@@ -257,7 +257,7 @@ impl Sender {
             ts_recent: 0,
             state: State::Closed,
             closing: false,
-            all_acked_told: true,
+            all_acked_notified: true,
             ecn_ok: false,
             marks: None,
             send_cwr: false,
@@ -266,7 +266,7 @@ impl Sender {
             flow,
             incarnation,
             owns_window: cc.owns_window(),
-            hears_every_ack: cc.hears_every_ack(),
+            needs_every_ack: cc.needs_every_ack(),
             wants_rate,
             expects: expected::are_looked_for(&config, &cc),
             cc,
@@ -305,7 +305,7 @@ impl Sender {
     /// The application has `bytes` more to send; `u64::MAX`: it never runs out.
     pub fn write(&mut self, now: Time, bytes: u64, out: &mut Outputs) {
         self.write_end = self.write_end.saturating_add(bytes).min(u64::MAX / 2);
-        self.all_acked_told = self.write_end == 1;
+        self.all_acked_notified = self.write_end == 1;
         self.count_until(now);
         if self.state == State::Established {
             self.transmit(now, out);
@@ -473,7 +473,7 @@ impl Sender {
 
     /// Segments that the peer has told to have come marked; for tests.
     #[cfg(test)]
-    pub(super) fn marks_told(&self) -> u64 {
+    pub(super) fn marks_reported(&self) -> u64 {
         self.marks.map_or(0, |marks| marks.in_all)
     }
 
@@ -589,8 +589,8 @@ impl Sender {
     }
 
     fn finish_if_done(&mut self, out: &mut Outputs) {
-        if !self.all_acked_told && self.snd_una >= self.write_end {
-            self.all_acked_told = true;
+        if !self.all_acked_notified && self.snd_una >= self.write_end {
+            self.all_acked_notified = true;
             out.notices.push(Notice::AllAcked);
         }
         let over = if self.config.connection.handshake {

@@ -135,7 +135,7 @@ pub(crate) struct Inspection<'a> {
     pub before: Option<&'a Snapshot>,
 }
 
-pub(crate) type Held = Result<(), Finding>;
+pub(crate) type LawResult = Result<(), Finding>;
 
 /// Counters of some type by name: those that never fall.
 macro_rules! counters {
@@ -143,7 +143,7 @@ macro_rules! counters {
 }
 
 impl Inspection<'_> {
-    const LAWS: [fn(&Self) -> Held; 12] = [
+    const LAWS: [fn(&Self) -> LawResult; 12] = [
         Self::every_packet_has_one_fate,
         Self::every_packet_is_somewhere,
         Self::drops_have_causes,
@@ -162,12 +162,12 @@ impl Inspection<'_> {
         Self::LAWS.into_iter().find_map(|law| law(self).err())
     }
 
-    fn fails(&self, component: impl Into<String>, message: String) -> Held {
+    fn fails(&self, component: impl Into<String>, message: String) -> LawResult {
         Err(Finding { time: self.books.now.since(Time::ZERO), component: component.into(), message })
     }
 
     /// `whole` is the sum of `parts`.
-    fn balance<N: Into<u128> + Copy>(&self, component: &str, whole: (&str, N), parts: &[(&str, N)]) -> Held {
+    fn balance<N: Into<u128> + Copy>(&self, component: &str, whole: (&str, N), parts: &[(&str, N)]) -> LawResult {
         let (what, is) = (whole.0, whole.1.into());
         let sum: u128 = parts.iter().map(|part| part.1.into()).sum();
         if is == sum {
@@ -190,7 +190,7 @@ impl Inspection<'_> {
     }
 
     /// Injected = delivered + dropped + lost + still inside, packets and bytes.
-    fn every_packet_has_one_fate(&self) -> Held {
+    fn every_packet_has_one_fate(&self) -> LawResult {
         let (l, pool) = (&self.books.ledger, self.books.pool);
         for (unit, of) in [("packets", 0), ("bytes", 1)] {
             let n = |count: super::Count| if of == 0 { count.packets } else { count.bytes };
@@ -210,7 +210,7 @@ impl Inspection<'_> {
 
     /// Packets in the pool are on a line, in a queue, with a radio or with a host that roams:
     /// nothing leaks.
-    fn every_packet_is_somewhere(&self) -> Held {
+    fn every_packet_is_somewhere(&self) -> LawResult {
         let b = self.books;
         let air = b.channels.iter().map(|c| c.holdings.packets()).fold((0, 0), |a, c| (a.0 + c.0, a.1 + c.1));
         let parts = |n: fn(Sum) -> u64| {
@@ -228,7 +228,7 @@ impl Inspection<'_> {
     }
 
     /// Each drop is counted once by its link, with its cause, and once by its flow.
-    fn drops_have_causes(&self) -> Held {
+    fn drops_have_causes(&self) -> LawResult {
         let (t, l) = (&self.books.totals, &self.books.ledger);
         let of_links = |n: fn(&LinkTotals) -> u64| t.links.iter().map(n).sum::<u64>();
         let filtered = of_links(|l| l.filtered);
@@ -254,7 +254,7 @@ impl Inspection<'_> {
     }
 
     /// Arrived = dropped + waiting + being transmitted + transmitted.
-    fn what_came_to_a_line_is_there_or_left(&self) -> Held {
+    fn what_came_to_a_line_is_there_or_left(&self) -> LawResult {
         for (link, t) in self.lines() {
             let on_line = t.started_packets - t.forwarded_packets;
             let dropped = t.dropped_overflow + t.dropped_early + t.filtered;
@@ -281,7 +281,7 @@ impl Inspection<'_> {
 
     /// Packets that wait for a drop-tail line, and packets that any line transmits, are found among
     /// those in flight.
-    fn what_waits_is_in_flight(&self) -> Held {
+    fn what_waits_is_in_flight(&self) -> LawResult {
         for (link, t) in self.lines() {
             let Some(on) = &self.books.on_lines[link.index()] else { continue };
             let component = self.link(link);
@@ -296,7 +296,7 @@ impl Inspection<'_> {
 
     /// Packets that came to radios were delivered, dropped or lost, or are with them; and each
     /// holds what its counters say.
-    fn what_came_to_a_channel_is_there_or_left(&self) -> Held {
+    fn what_came_to_a_channel_is_there_or_left(&self) -> LawResult {
         for (i, c) in self.books.channels.iter().enumerate() {
             let (component, h) = (self.channel(i), &c.holdings);
             let parts =
@@ -319,7 +319,7 @@ impl Inspection<'_> {
 
     /// A channel is idle or in use, and use is the airtime of its radios, what overlaps counted
     /// once. No radio has more than all.
-    fn airtime_is_the_time_there_was(&self) -> Held {
+    fn airtime_is_the_time_there_was(&self) -> LawResult {
         let elapsed = self.books.now.as_ns();
         for (i, c) in self.books.channels.iter().enumerate() {
             let (component, o) = (self.channel(i), &c.occupancy);
@@ -343,7 +343,7 @@ impl Inspection<'_> {
     /// The time integral of a queue lies between those of the shortest and the longest that it can
     /// have been since the last sample: what there was, less or more all that left or came. Where
     /// nothing came or left the two are one.
-    fn a_queue_is_as_long_as_its_packets_made_it(&self) -> Held {
+    fn a_queue_is_as_long_as_its_packets_made_it(&self) -> LawResult {
         let Some(before) = self.before else { return Ok(()) };
         let ns = u128::from(self.books.now.since(before.now).as_ns());
         for (link, (a, b)) in (0..).map(LinkId).zip(before.totals.links.iter().zip(&self.books.totals.links)) {
@@ -363,7 +363,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    pub(crate) fn counters_never_fall(&self) -> Held {
+    pub(crate) fn counters_never_fall(&self) -> LawResult {
         let Some(before) = self.before else { return Ok(()) };
         let (a, b) = (&before.totals, &self.books.totals);
         for (link, (a, b)) in (0..).map(LinkId).zip(a.links.iter().zip(&b.links)) {
@@ -384,7 +384,7 @@ impl Inspection<'_> {
         component: impl Fn() -> String,
         before: [(&'static str, u128); N],
         now: [(&'static str, u128); N],
-    ) -> Held {
+    ) -> LawResult {
         match before.iter().zip(&now).find(|(a, b)| b.1 < a.1) {
             Some((a, b)) => self.fails(component(), format!("{} fell from {} to {}", a.0, a.1, b.1)),
             None => Ok(()),
@@ -393,7 +393,7 @@ impl Inspection<'_> {
 
     /// The sender has sent what the receiver has, and the receiver has what the sender counts as
     /// acknowledged.
-    fn nothing_is_acknowledged_before_it_came(&self) -> Held {
+    fn nothing_is_acknowledged_before_it_came(&self) -> LawResult {
         for (flow, connection) in self.spec.flows.iter().zip(&self.books.connections) {
             let &Some(((from, to), next)) = connection else { continue };
             // Beyond the last byte there is the FIN.
@@ -406,7 +406,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn numbers_in_the_air_are_in_order(&self) -> Held {
+    fn numbers_in_the_air_are_in_order(&self) -> LawResult {
         match self.books.channels.iter().find_map(|c| c.disorder.as_ref()) {
             Some((link, what)) => self.fails(self.link(*link), format!("sequence numbers: {what}")),
             None => Ok(()),
@@ -414,9 +414,9 @@ impl Inspection<'_> {
     }
 
     /// Packets that receive offload has taken went up, or wait for its poll.
-    fn interfaces_pass_up_what_they_took(&self) -> Held {
+    fn interfaces_pass_up_what_they_took(&self) -> LawResult {
         let (l, waiting) = (&self.books.ledger, self.books.in_interfaces);
-        let (taken, up) = (l.taken_by_interfaces, l.handed_up);
+        let (taken, up) = (l.taken_by_interfaces, l.passed_by_interfaces);
         let parts = |up, waiting| [("handed up", up), ("waiting", waiting)];
         self.balance("interfaces", ("packets taken", taken.packets), &parts(up.packets, waiting.0))?;
         self.balance("interfaces", ("bytes taken", taken.bytes), &parts(up.bytes, waiting.1))

@@ -17,7 +17,7 @@ pub struct Ledger {
     /// Delivered packets that interfaces of hosts took, and passed up.
     pub taken_by_interfaces: Count,
     /// See there.
-    pub handed_up: Count,
+    pub passed_by_interfaces: Count,
 }
 
 /// How many.
@@ -39,7 +39,7 @@ impl Ledger {
         add(&mut self.dropped, other.dropped);
         add(&mut self.lost, other.lost);
         add(&mut self.taken_by_interfaces, other.taken_by_interfaces);
-        add(&mut self.handed_up, other.handed_up);
+        add(&mut self.passed_by_interfaces, other.passed_by_interfaces);
     }
 }
 

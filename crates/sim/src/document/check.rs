@@ -11,11 +11,11 @@ use regex_lite::Regex;
 use serde_json::Value as Json;
 
 use super::error::{nearest, unknown};
-use super::tree::{Entry, Path, Step, Tree, Value};
+use super::tree::{Entry, KeyPath, Step, Tree, Value};
 
 /// Calls `report` with the place and the message of each fault.
-pub(crate) fn check(schema: &Json, tree: &Tree, report: &mut dyn FnMut(&Path, String)) {
-    Checker { root: schema, path: Path::default(), report }.value(schema, tree);
+pub(crate) fn check(schema: &Json, tree: &Tree, report: &mut dyn FnMut(&KeyPath, String)) {
+    Checker { root: schema, path: KeyPath::default(), report }.value(schema, tree);
 }
 
 /// Reads a quantity with its unit, for the error alone.
@@ -157,8 +157,8 @@ pub(crate) fn member<'s>(root: &'s Json, schema: &'s Json, key: &str) -> Option<
 
 struct Checker<'a> {
     root: &'a Json,
-    path: Path,
-    report: &'a mut dyn FnMut(&Path, String),
+    path: KeyPath,
+    report: &'a mut dyn FnMut(&KeyPath, String),
 }
 
 impl<'a> Checker<'a> {

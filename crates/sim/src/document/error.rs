@@ -16,7 +16,7 @@ pub struct Fault {
     pub line: Option<u32>,
     /// The override at fault, as the user gave it (`--set duration=5`).
     pub argument: Option<String>,
-    /// Place in the document: `links[0].rate`; empty if the fault is in the file as a whole.
+    /// TextRange in the document: `links[0].rate`; empty if the fault is in the file as a whole.
     pub key: String,
     /// The value found there, as TOML, where that is one line.
     pub value: Option<String>,

@@ -11,14 +11,14 @@ pub(crate) mod error;
 pub(crate) mod tree;
 
 use std::io::Read;
-use std::path::Path as FsPath;
+use std::path::Path;
 
 use airtcp_core::convert::count;
 use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 
 pub use error::{Fault, Faults};
-pub use tree::{Entry, MAX_DEPTH, Origin, Path, Step, Tree, Value};
+pub use tree::{Entry, KeyPath, MAX_DEPTH, Origin, Step, Tree, Value};
 
 use tree::Lines;
 
@@ -56,7 +56,7 @@ impl Document {
     }
 
     /// Reads a file. `what` should be in it, for messages: `scenario`.
-    pub fn load(path: &FsPath, what: &str) -> Result<Document, Faults> {
+    pub fn load(path: &Path, what: &str) -> Result<Document, Faults> {
         let file_name = path.display().to_string();
         let fail = |message: String| whole_file(&file_name, None, message);
         if path.is_dir() {
@@ -140,7 +140,7 @@ impl Document {
     }
 
     /// A fault at `path`, with its file, line and value.
-    pub fn fault(&self, path: &Path, message: String) -> Fault {
+    pub fn fault(&self, path: &KeyPath, message: String) -> Fault {
         let (origin, tree) = self.tree.locate(path);
         let mut fault = Fault {
             file: self.file_name.clone(),
@@ -172,12 +172,12 @@ impl Document {
     }
 
     /// Sets the value at a path. Missing tables on the way are made.
-    pub fn put(&mut self, path: &Path, tree: Tree, origin: Origin) {
+    pub fn put(&mut self, path: &KeyPath, tree: Tree, origin: Origin) {
         self.tree.put(&path.0, origin, tree);
     }
 
     /// Copies the value at one path to another, with its places. A missing value is not copied.
-    pub fn copy(&mut self, from: &Path, to: &Path) {
+    pub fn copy(&mut self, from: &KeyPath, to: &KeyPath) {
         if let (origin, Some(tree)) = self.tree.locate(from) {
             let tree = tree.clone();
             self.tree.put(&to.0, origin, tree);
@@ -185,13 +185,13 @@ impl Document {
     }
 
     /// Removes the value at a path.
-    pub fn remove(&mut self, path: &Path) {
+    pub fn remove(&mut self, path: &KeyPath) {
         self.tree.remove(&path.0);
     }
 
     /// Puts parts of another document as a list at a path; they keep the places that they have
     /// there.
-    pub fn graft(&mut self, path: &Path, other: &Document, items: &[Tree]) {
+    pub fn graft(&mut self, path: &KeyPath, other: &Document, items: &[Tree]) {
         let file = self.others.len();
         self.others.push(other.file_name.clone());
         let items = items.iter().map(|tree| tree.moved_from(file)).collect();

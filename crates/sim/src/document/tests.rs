@@ -14,8 +14,8 @@ fn faults(text: &str, schema: &Json) -> String {
     read(text).check(schema).err().map_or(String::new(), |faults| faults.to_string())
 }
 
-fn at(keys: &str) -> Path {
-    keys.split('.').fold(Path::default(), |path, key| match key.parse() {
+fn at(keys: &str) -> KeyPath {
+    keys.split('.').fold(KeyPath::default(), |path, key| match key.parse() {
         Ok(i) => path.index(i),
         Err(_) => path.key(key),
     })

@@ -63,7 +63,7 @@ pub struct Entry {
     pub rank: usize,
 }
 
-/// One step of a [`Path`].
+/// One step of a [`KeyPath`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Into a table.
@@ -74,25 +74,25 @@ pub enum Step {
 
 /// A place in a document: `links[0].rate`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Path(pub Vec<Step>);
+pub struct KeyPath(pub Vec<Step>);
 
-impl Path {
+impl KeyPath {
     /// The place of this key in the table at this one.
-    pub fn key(&self, key: &str) -> Path {
+    pub fn key(&self, key: &str) -> KeyPath {
         self.with(Step::Key(key.to_owned()))
     }
     /// The place of this entry in the list at this one.
-    pub fn index(&self, index: usize) -> Path {
+    pub fn index(&self, index: usize) -> KeyPath {
         self.with(Step::Index(index))
     }
-    fn with(&self, step: Step) -> Path {
+    fn with(&self, step: Step) -> KeyPath {
         let mut path = self.clone();
         path.0.push(step);
         path
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         for (i, step) in self.0.iter().enumerate() {
             match step {
@@ -118,7 +118,7 @@ fn quoted(s: &str) -> String {
 }
 
 /// Bytes of the text.
-pub(crate) type Place = std::ops::Range<usize>;
+pub(crate) type TextRange = std::ops::Range<usize>;
 
 /// Line numbers of byte offsets.
 pub(crate) struct Lines(Vec<usize>);
@@ -146,11 +146,16 @@ impl Tree {
     }
 
     /// A value of an override: every part of it has the same origin.
-    pub(crate) fn from_override(value: &Spanned<DeValue>, origin: Origin) -> Result<Tree, Place> {
+    pub(crate) fn from_override(value: &Spanned<DeValue>, origin: Origin) -> Result<Tree, TextRange> {
         Tree::from_value(value, &|_| origin, 0)
     }
 
-    fn from_table(table: &DeTable, origin: &dyn Fn(Place) -> Origin, at: Place, depth: usize) -> Result<Tree, Place> {
+    fn from_table(
+        table: &DeTable,
+        origin: &dyn Fn(TextRange) -> Origin,
+        at: TextRange,
+        depth: usize,
+    ) -> Result<Tree, TextRange> {
         let mut keys: Vec<_> = table.iter().collect();
         keys.sort_by_key(|(key, _)| key.span().start);
         let mut entries = BTreeMap::new();
@@ -161,7 +166,11 @@ impl Tree {
         Ok(Tree { value: Value::Table(entries), origin: origin(at) })
     }
 
-    fn from_value(value: &Spanned<DeValue>, origin: &dyn Fn(Place) -> Origin, depth: usize) -> Result<Tree, Place> {
+    fn from_value(
+        value: &Spanned<DeValue>,
+        origin: &dyn Fn(TextRange) -> Origin,
+        depth: usize,
+    ) -> Result<Tree, TextRange> {
         let at = value.span();
         if depth > MAX_DEPTH {
             return Err(at);
@@ -177,7 +186,7 @@ impl Tree {
             DeValue::Boolean(b) => Value::Bool(*b),
             DeValue::Datetime(d) => Value::Other(d.to_string()),
             DeValue::Array(items) => {
-                let items: Result<Vec<Tree>, Place> =
+                let items: Result<Vec<Tree>, TextRange> =
                     items.iter().map(|v| Tree::from_value(v, origin, depth + 1)).collect();
                 Value::Array(items?)
             }
@@ -335,7 +344,7 @@ impl Tree {
 
     /// The origin of the value at `path`, and the value itself if it is written. If it is not
     /// written, the origin of the table or list that would hold it.
-    pub fn locate(&self, path: &Path) -> (Origin, Option<&Tree>) {
+    pub fn locate(&self, path: &KeyPath) -> (Origin, Option<&Tree>) {
         let mut here = self;
         let mut origin = self.origin;
         for step in &path.0 {

@@ -429,7 +429,7 @@ impl Calendar {
                 self.find_head();
             }
         } else {
-            self.insert_rarely(day, entry);
+            self.insert_slow(day, entry);
         }
     }
 
@@ -448,7 +448,7 @@ impl Calendar {
     }
 
     /// Into the current bucket, before it, or beyond the ring.
-    fn insert_rarely(&mut self, day: u64, entry: InFlight) {
+    fn insert_slow(&mut self, day: u64, entry: InFlight) {
         if day - self.base_day >= self.buckets.len() as u64 {
             self.far.push(Reverse(entry));
         } else if self.cursor == self.current.len() {
@@ -516,11 +516,11 @@ impl Calendar {
     fn set_base(&mut self, day: u64) {
         self.base_day = day;
         if !self.far.is_empty() {
-            self.take_in_far();
+            self.move_far_into_ring();
         }
     }
 
-    fn take_in_far(&mut self) {
+    fn move_far_into_ring(&mut self) {
         while let Some(&Reverse(entry)) = self.far.peek() {
             let day = self.day(entry.time);
             if day - self.base_day >= self.buckets.len() as u64 {

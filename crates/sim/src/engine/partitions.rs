@@ -23,7 +23,7 @@ pub(crate) trait Partition: Send {
     /// Parcels for others, by partition.
     fn outbox(&mut self) -> &mut [Vec<Self::Parcel>];
     /// Takes in parcels, and leaves the list empty.
-    fn take_in(&mut self, parcels: &mut Vec<Self::Parcel>);
+    fn receive_parcels(&mut self, parcels: &mut Vec<Self::Parcel>);
     /// All partitions have come to a stop.
     fn arrive(&mut self, stop: &Stop);
 }
@@ -93,7 +93,7 @@ impl Lockstep {
                 for from in 0..all.len() {
                     for to in 0..all.len() {
                         let mut parcels = std::mem::take(&mut all[from].outbox()[to]);
-                        all[to].take_in(&mut parcels);
+                        all[to].receive_parcels(&mut parcels);
                         all[from].outbox()[to] = parcels;
                     }
                 }
@@ -165,7 +165,7 @@ impl<T> Shared<'_, T> {
             loop {
                 for from in 0..self.count {
                     self.exchange(from, number, &mut parcels);
-                    partition.take_in(&mut parcels);
+                    partition.receive_parcels(&mut parcels);
                 }
                 self.next[number].store(partition.next_event().as_ns(), Ordering::Release);
                 self.barrier.wait();

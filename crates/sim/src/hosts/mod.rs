@@ -25,7 +25,7 @@ use airtcp_core::units::Time;
 pub use external::NotInjected;
 pub(crate) use processors::Direction;
 pub(crate) use receive::{Polled, Received};
-pub(crate) use roaming::{Onward, Roamers};
+pub(crate) use roaming::{Reroute, Roamers};
 
 use crate::books::totals::FlowTotals;
 use crate::engine::Engine;

@@ -23,7 +23,7 @@ pub(super) struct Notices {
     /// Packets that hosts no longer hold.
     released: Vec<Released>,
     /// Number of the releases that senders know of.
-    told: usize,
+    notified: usize,
 }
 
 impl Hosts {
@@ -65,7 +65,7 @@ impl Hosts {
 
     /// Notifies senders on a station that it has a new path.
     pub(crate) fn notify_new_path(&mut self, engine: &mut Engine, r: usize) {
-        for &flow in self.roamers.told(r) {
+        for &flow in self.roamers.notified(r) {
             let ends = &mut self.flows[flow.0 as usize].ends;
             ends.on_path_change(engine.now);
             engine.timeline.advance_to(engine.components.source(flow), ends.deadline());
@@ -76,8 +76,8 @@ impl Hosts {
     /// may have sent packets.
     pub(crate) fn notify_released(&mut self, cx: &mut Cx) -> Option<FlowId> {
         let now = cx.engine.now;
-        while let Some(&released) = self.notices.released.get(self.notices.told) {
-            self.notices.told += 1;
+        while let Some(&released) = self.notices.released.get(self.notices.notified) {
+            self.notices.notified += 1;
             let flow = released.flow;
             let ends = &mut self.flows[flow.0 as usize].ends;
             if let AnyEnds::External(_) = ends {
@@ -90,7 +90,7 @@ impl Hosts {
             return Some(flow);
         }
         self.notices.released.clear();
-        self.notices.told = 0;
+        self.notices.notified = 0;
         None
     }
 }

@@ -69,7 +69,7 @@ impl Hosts {
         if let Some(interface) = self.interfaces.of(id_of_flow.0, is_reverse) {
             ledger.taken_by_interfaces.add(size);
             match self.interfaces.offer(&mut cx.engine, interface, packet) {
-                Offered::GoesUp => cx.books.ledger.handed_up.add(size),
+                Offered::GoesUp => cx.books.ledger.passed_by_interfaces.add(size),
                 Offered::Held => {
                     pool.remove(id);
                     return Received::Held;
@@ -103,7 +103,7 @@ impl Hosts {
     pub(crate) fn deliver_next(&mut self, cx: &mut Cx) -> Option<FlowId> {
         let (merged, more) = self.interfaces.next_up()?;
         let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
-        cx.books.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
+        cx.books.ledger.passed_by_interfaces.add_all(u64::from(merged.segments), merged.bytes());
         let flow = &mut self.flows[id_of_flow.0 as usize];
         flow.ends.on_merged(cx.engine.now, merged, more, &mut self.out, &mut cx.books.log);
         self.after_delivery(cx, id_of_flow, is_reverse);
@@ -112,7 +112,7 @@ impl Hosts {
 
     /// Delivers a packet as it came to its interface.
     fn deliver_alone(&mut self, cx: &mut Cx, packet: &Packet) -> FlowId {
-        cx.books.ledger.handed_up.add(packet.size);
+        cx.books.ledger.passed_by_interfaces.add(packet.size);
         let flow = &mut self.flows[packet.flow.0 as usize];
         flow.ends.on_packet(cx.engine.now, packet, &mut self.out, &mut cx.books.log);
         self.after_delivery(cx, packet.flow, packet.is_reverse());

@@ -80,7 +80,7 @@ struct Roamer {
     /// Places in [`Roamers::variants`] of the flows that end here.
     flows: Vec<usize>,
     /// Flows whose sender is here and wants to know.
-    told: Vec<FlowId>,
+    notified: Vec<FlowId>,
     /// See [`Routes::onward`].
     onward: Vec<Vec<Place>>,
     /// Candidate that it left and packet: to be forwarded once it is associated.
@@ -225,7 +225,8 @@ impl Roamer {
         let candidates: Vec<Candidate> = roaming.candidates.iter().filter_map(|&up| Candidate::new(spec, up)).collect();
         let is_here = |v: &Variants| v.ends.contains(&Some(count(r)));
         let flows = (0..).zip(variants).filter(|(_, v)| is_here(v)).map(|(i, _)| i).collect();
-        let told = (0..).map(FlowId).zip(&spec.flows).filter(|(_, f)| roaming.tells_senders && f.from == roaming.node);
+        let notified =
+            (0..).map(FlowId).zip(&spec.flows).filter(|(_, f)| roaming.tells_senders && f.from == roaming.node);
         Roamer {
             name: spec.nodes[roaming.node.index()].name.clone(),
             roam: Roam::new(roaming.rule.clone(), candidates.len(), moves),
@@ -236,7 +237,7 @@ impl Roamer {
             arrives: Time::NEVER,
             gap: roaming.gap,
             flows,
-            told: told.map(|(flow, _)| flow).collect(),
+            notified: notified.map(|(flow, _)| flow).collect(),
             onward: onward[r].clone(),
             held: Vec::new(),
             track,
@@ -261,7 +262,7 @@ pub(crate) struct Association {
 
 /// Path of a packet that a radio has not sent before the end of its association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Onward {
+pub(crate) enum Reroute {
     /// It begins its path anew: it is with its sender.
     FromStart,
     /// It goes on from here.
@@ -367,8 +368,8 @@ impl Roamers {
     }
 
     /// Flows whose sender is on a station and hears of its new path.
-    pub(crate) fn told(&self, r: usize) -> &[FlowId] {
-        &self.all[r].told
+    pub(crate) fn notified(&self, r: usize) -> &[FlowId] {
+        &self.all[r].notified
     }
 
     /// Places where the paths of a station's flows begin, forward and reverse, by its associations.
@@ -385,19 +386,19 @@ impl Roamers {
 
     /// Path of a packet that the radio of `link` has handed back; `None`: it is of no station that
     /// roams.
-    pub(crate) fn onward(&mut self, link: LinkId, packet: PacketId) -> Onward {
-        let Some(&(r, i)) = self.of_link.get(&link) else { return Onward::Waits };
+    pub(crate) fn reroute(&mut self, link: LinkId, packet: PacketId) -> Reroute {
+        let Some(&(r, i)) = self.of_link.get(&link) else { return Reroute::Waits };
         let roamer = &mut self.all[r];
         if roamer.candidates[i].up == link {
             if let Some(row) = roamer.rows.last_mut() {
                 row.kept += 1;
             }
-            Onward::FromStart
+            Reroute::FromStart
         } else if roamer.is_away() {
             roamer.held.push((i, packet));
-            Onward::Waits
+            Reroute::Waits
         } else {
-            Onward::From(self.send_on(r, i))
+            Reroute::From(self.send_on(r, i))
         }
     }
 

@@ -7,14 +7,14 @@ use airtcp_core::units::Time;
 
 use super::Network;
 use super::link::flight_ns;
-use super::partition_plan::Plan;
+use super::partition_plan::PartitionPlan;
 use crate::engine::Engine;
 use crate::engine::packets_in_flight::{DelayFifo, InFlight};
 use crate::path::{Next, Place};
 use crate::spec::{LinkId, NodeId};
 
 /// A packet on its way to another partition.
-pub(crate) struct Sent {
+pub(crate) struct Parcel {
     entry: InFlight,
     fifo: DelayFifo,
     packet: Packet,
@@ -24,13 +24,13 @@ pub(crate) struct Sent {
 pub(crate) struct Borders {
     home: Home,
     /// Packets that leave, by partition.
-    out: Vec<Vec<Sent>>,
+    out: Vec<Vec<Parcel>>,
 }
 
 /// Number of a partition, and the plan that it is of.
 #[derive(Clone)]
 pub(crate) struct Home {
-    plan: Arc<Plan>,
+    plan: Arc<PartitionPlan>,
     number: u16,
 }
 
@@ -45,7 +45,7 @@ impl Home {
 }
 
 impl Borders {
-    pub(crate) fn new(plan: &Arc<Plan>, number: u16) -> Box<Borders> {
+    pub(crate) fn new(plan: &Arc<PartitionPlan>, number: u16) -> Box<Borders> {
         let out = (0..plan.parts).map(|_| Vec::new()).collect();
         let home = Home { plan: Arc::clone(plan), number };
         Box::new(Borders { home, out })
@@ -53,7 +53,7 @@ impl Borders {
     pub(crate) fn home(&self) -> Home {
         self.home.clone()
     }
-    pub(crate) fn plan(&self) -> Arc<Plan> {
+    pub(crate) fn plan(&self) -> Arc<PartitionPlan> {
         Arc::clone(&self.home.plan)
     }
 }
@@ -85,19 +85,19 @@ impl Network {
         let packet = self.pool.remove(entry.packet);
         let borders = self.borders.as_mut().expect("only what is divided has borders");
         let to = borders.home.plan.of_place[entry.next.place().index()];
-        borders.out[usize::from(to)].push(Sent { entry, fifo, packet });
+        borders.out[usize::from(to)].push(Parcel { entry, fifo, packet });
     }
 
     /// Takes in packets from another partition.
-    pub(crate) fn take_in(&mut self, engine: &mut Engine, sent: &mut Vec<Sent>) {
-        for Sent { entry, fifo, packet } in sent.drain(..) {
+    pub(crate) fn receive_parcels(&mut self, engine: &mut Engine, sent: &mut Vec<Parcel>) {
+        for Parcel { entry, fifo, packet } in sent.drain(..) {
             let entry = InFlight { packet: self.pool.insert(packet), ..entry };
             engine.in_flight.insert(entry, fifo);
         }
     }
 
     /// Packets that leave, by partition.
-    pub(crate) fn outbox(&mut self) -> &mut [Vec<Sent>] {
+    pub(crate) fn outbox(&mut self) -> &mut [Vec<Parcel>] {
         self.borders.as_mut().map_or(&mut [], |borders| &mut borders.out)
     }
 

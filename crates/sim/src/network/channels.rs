@@ -76,7 +76,7 @@ impl Network {
     fn answer_for_air(&mut self, cx: &mut Cx, channel: ChannelId) {
         let out = &mut self.air.out;
         if !(out.dropped.is_empty() && out.handed_back.is_empty() && out.heard.is_empty()) {
-            self.answer_rarely(cx, channel);
+            self.answer_slow(cx, channel);
         }
         let out = &mut self.air.out;
         if !out.delivered.is_empty() {
@@ -97,7 +97,7 @@ impl Network {
 
     /// Answers for packets that were dropped, handed back or heard.
     #[cold]
-    fn answer_rarely(&mut self, cx: &mut Cx, channel: ChannelId) {
+    fn answer_slow(&mut self, cx: &mut Cx, channel: ChannelId) {
         for i in 0..self.air.out.dropped.len() {
             let (own, packet, reason) = self.air.out.dropped[i];
             let link = self.air.world_link(channel, own);
@@ -114,7 +114,7 @@ impl Network {
         air.out.dropped.clear();
         for (own, packet) in air.out.handed_back.drain(..) {
             let link = air.world_link[channel.index()][own.index()];
-            answers.push(Answer::HandedBack { packet, link });
+            answers.push(Answer::Returned { packet, link });
         }
         let heard = air.out.heard.drain(..);
         answers.extend(heard.map(|(pair, packet)| Answer::Heard { packet, channel, pair }));

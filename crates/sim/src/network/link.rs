@@ -391,26 +391,26 @@ impl Links {
         if line.kind == LinkKind::Air {
             return Accepted::Air;
         }
-        self.accept_other(now, link, size)
+        self.accept_slow(now, link, size)
     }
 
     #[inline(never)]
-    fn accept_other(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
+    fn accept_slow(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
         let (line, stats) = (&mut self.lines[link.index()], &mut self.stats[link.index()]);
         if line.kind == LinkKind::Discipline {
             return Accepted::Queued;
         }
         // Time only makes it emptier: one that is not full now has room in any order.
         if line.kind == GENERAL && self.before_departures && now > Time::ZERO && stats.is_full_for(size) {
-            line.settle_rarely(stats, now - Span::from_ns(1));
+            line.dequeue_started_slow(stats, now - Span::from_ns(1));
             let tie = stats.waiting.front().is_some_and(|&(start, _)| start == now);
             if tie && stats.is_full_for(size) && !departs_first(self.seed, link, now) {
-                line.settle_rarely(stats, now);
+                line.dequeue_started_slow(stats, now);
                 stats.count_drop(size, DropReason::Overflow);
                 return Accepted::Dropped;
             }
         }
-        line.settle(stats, now);
+        line.dequeue_started(stats, now);
         if line.kind == GENERAL && stats.is_full_for(size) {
             stats.count_drop(size, DropReason::Overflow);
             return Accepted::Dropped;
@@ -434,7 +434,7 @@ impl Links {
             line.transmit(start, size, || stats.rate);
             line.in_service = in_service;
         }
-        line.send_off(stats, fifo)
+        line.fate_on_line(stats, fifo)
     }
 
     /// Passes a packet through a fused link that it reaches at `arrival`, no earlier than those
@@ -505,7 +505,7 @@ impl Links {
             return self.fused_totals(link, &ahead[link.index()]);
         }
         let (line, stats, now) = (&mut self.lines[link.index()], &mut self.stats[link.index()], until.now());
-        line.settle_rarely(stats, until.last());
+        line.dequeue_started_slow(stats, until.last());
         let counts = stats.extras.as_ref().map_or(Counts::default(), |extras| extras.counts);
         let mut totals = LinkTotals {
             dropped_overflow: counts.dropped_overflow,
@@ -569,7 +569,7 @@ impl Links {
             None => line.transmit(now, size, || stats.rate),
             Some(trace) => line.occupy(now, size, trace.end(now, u64::from(size))),
         }
-        line.send_off(stats, line.fifo)
+        line.fate_on_line(stats, line.fifo)
     }
 }
 
@@ -586,15 +586,15 @@ impl Line {
 
     /// Fate of the packet that was transmitted last.
     #[inline(always)]
-    fn send_off(&self, stats: &mut LinkStats, fifo: DelayFifo) -> Accepted {
+    fn fate_on_line(&self, stats: &mut LinkStats, fifo: DelayFifo) -> Accepted {
         match stats.impairments_mut() {
-            Some(impairments) => self.send_off_impaired(impairments, fifo),
+            Some(impairments) => self.fate_on_impaired_line(impairments, fifo),
             None => Accepted::Arrives { time: self.arrival(), fifo },
         }
     }
 
     #[inline(never)]
-    fn send_off_impaired(&self, impairments: &mut Impairments, fifo: DelayFifo) -> Accepted {
+    fn fate_on_impaired_line(&self, impairments: &mut Impairments, fifo: DelayFifo) -> Accepted {
         if impairments.loss > 0.0 && impairments.loss_rng.random::<f64>() < impairments.loss {
             return Accepted::Lost(self.free_at);
         }
@@ -639,15 +639,15 @@ impl Line {
         }
     }
 
-    /// As [`Self::settle`], where that need not be fast.
+    /// As [`Self::dequeue_started`], where that need not be fast.
     #[inline(never)]
-    fn settle_rarely(&mut self, stats: &mut LinkStats, now: Time) {
-        self.settle(stats, now);
+    fn dequeue_started_slow(&mut self, stats: &mut LinkStats, now: Time) {
+        self.dequeue_started(stats, now);
     }
 
     /// Removes from the queue what is on the line by now.
     #[inline(always)]
-    fn settle(&mut self, stats: &mut LinkStats, now: Time) {
+    fn dequeue_started(&mut self, stats: &mut LinkStats, now: Time) {
         if let Some(reordering) = stats.reordering_mut() {
             reordering.count_to(now);
         }

@@ -86,7 +86,7 @@ pub(crate) enum Answer {
     /// A packet was lost on a line or in the air; links and books have counted it.
     Lost(PacketId),
     /// A radio has not sent a packet before the end of its association.
-    HandedBack { packet: PacketId, link: LinkId },
+    Returned { packet: PacketId, link: LinkId },
     /// A group-addressed packet has reached the station of a pair.
     Heard { packet: PacketId, channel: ChannelId, pair: PairId },
     /// A radio no longer holds some packets of its host.

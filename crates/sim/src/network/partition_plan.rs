@@ -22,7 +22,7 @@ use crate::spec::{FlowSpec, LinkId, NodeId, RunSpec, Traffic};
 
 /// A division of a world.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct PartitionPlan {
     /// How far all parts go on in one step.
     pub lookahead: Span,
     /// By part: how far it is behind the part that is farthest ahead.
@@ -84,8 +84,8 @@ impl Elements {
             // A channel tells the source of each of its packets that has left a radio, wherever
             // that is.
             let mut forward = routes.path(id, false);
-            let is_told = forward.next().is_some_and(|l| air(l).is_some()) && forward.any(|l| air(l).is_some());
-            let stays = is_told || !may_part(spec, id, flow);
+            let is_notified = forward.next().is_some_and(|l| air(l).is_some()) && forward.any(|l| air(l).is_some());
+            let stays = is_notified || !may_part(spec, id, flow);
             let ends = [numbers.node(flow.from), numbers.node(flow.to)];
             weight[ends[0]] += SOURCE;
             weight[ends[1]] += DESTINATION;
@@ -150,9 +150,9 @@ impl Elements {
     }
 }
 
-impl Plan {
+impl PartitionPlan {
     /// The best division into that many parts or fewer; `None`: there is none.
-    pub(crate) fn new(spec: &RunSpec, routes: &Routes, elements: &mut Elements, parts: usize) -> Option<Plan> {
+    pub(crate) fn new(spec: &RunSpec, routes: &Routes, elements: &mut Elements, parts: usize) -> Option<PartitionPlan> {
         if parts < 2 {
             return None;
         }
@@ -174,7 +174,7 @@ impl Plan {
         }
         let (lookahead, behind) = longest_lookahead(&delays)?;
         let [of_node, of_link, of_place] = elements.places(spec, routes, &of_element);
-        Some(Plan { lookahead, behind, parts, greatest_share, of_node, of_link, of_place })
+        Some(PartitionPlan { lookahead, behind, parts, greatest_share, of_node, of_link, of_place })
     }
 }
 

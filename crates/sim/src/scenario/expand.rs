@@ -25,7 +25,7 @@ use airtcp_core::wifi::roam::StationQueue;
 
 use super::error::{nearest, unknown};
 use super::file::{MAX_COUNT, NodeKind, ScenarioFile, defaults};
-use super::tree::Path;
+use super::tree::KeyPath;
 use super::{Attach, Document, ScenarioError, ScenarioErrors};
 use crate::spec::{ChannelId, ChannelSpec, ExternalSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
 
@@ -152,8 +152,8 @@ struct Expander<'a> {
     left_out: Vec<String>,
 }
 
-fn root(key: &str) -> Path {
-    Path::default().key(key)
+fn root(key: &str) -> KeyPath {
+    KeyPath::default().key(key)
 }
 
 fn is_name(name: &str) -> bool {
@@ -164,7 +164,7 @@ fn is_name(name: &str) -> bool {
 const NAME_RULE: &str = "must be a letter, then letters, digits, `_` or `-`";
 
 impl<'a> Expander<'a> {
-    fn error(&mut self, path: &Path, message: impl Into<String>) {
+    fn error(&mut self, path: &KeyPath, message: impl Into<String>) {
         self.errors.push(self.source.fault(path, message.into()));
     }
 
@@ -225,12 +225,12 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn is_written(&self, path: &Path) -> bool {
+    fn is_written(&self, path: &KeyPath) -> bool {
         self.source.tree().locate(path).1.is_some()
     }
 
     /// The options of a profile. `at` is where it was asked for.
-    fn profile(&mut self, name: &str, at: &Path) -> Option<TcpOptions> {
+    fn profile(&mut self, name: &str, at: &KeyPath) -> Option<TcpOptions> {
         let file = self.file;
         if let Some(known) = self.profiles.get(name) {
             return known.clone();
@@ -357,7 +357,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Both ends of a link or flow; reports what is wrong with either.
-    fn both_ends(&mut self, path: &Path, from: &str, to: &str) -> Option<(Members, Members)> {
+    fn both_ends(&mut self, path: &KeyPath, from: &str, to: &str) -> Option<(Members, Members)> {
         let mut resolve = |key, name| self.ends(name).map_err(|message| self.error(&path.key(key), message)).ok();
         let (from, to) = (resolve("from", from), resolve("to", to));
         Some((from?, to?))

@@ -13,7 +13,7 @@ pub mod file;
 mod overrides;
 mod schema;
 
-use std::path::Path as FsPath;
+use std::path::Path;
 
 use serde_json::Value as Json;
 
@@ -26,7 +26,7 @@ pub use schema::schema;
 
 use crate::document::{Document, check, error, tree};
 use crate::spec::RunSpec;
-use tree::Path;
+use tree::KeyPath;
 
 /// A scenario whose keys, types and ranges are right.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// Reads a file and parses it.
-    pub fn load(path: &FsPath, overrides: &[Override]) -> Result<Scenario, ScenarioErrors> {
+    pub fn load(path: &Path, overrides: &[Override]) -> Result<Scenario, ScenarioErrors> {
         Scenario::from_document(Document::load(path, "scenario")?, overrides)
     }
 
@@ -59,7 +59,7 @@ impl Scenario {
 
     fn from_document(mut source: Document, overrides: &[Override]) -> Result<Scenario, ScenarioErrors> {
         if source.is_empty() {
-            return Err(source.fault(&Path::default(), EMPTY.to_owned()).into());
+            return Err(source.fault(&KeyPath::default(), EMPTY.to_owned()).into());
         }
         let schema = schema();
         let mut errors = Vec::new();
@@ -77,7 +77,7 @@ impl Scenario {
         // The type of a policy's parameters checks here what the schema cannot say about them.
         let file = serde_path_to_error::deserialize(source.tree().to_json()).map_err(|error| {
             use serde_path_to_error::Segment;
-            let mut path = Path::default();
+            let mut path = KeyPath::default();
             for segment in error.path() {
                 path = match segment {
                     Segment::Map { key } => path.key(key),
@@ -92,7 +92,7 @@ impl Scenario {
 
     /// The scenario's name, or that of its file.
     pub fn name(&self) -> &str {
-        let stem = || FsPath::new(self.source.file_name()).file_stem().and_then(|s| s.to_str());
+        let stem = || Path::new(self.source.file_name()).file_stem().and_then(|s| s.to_str());
         self.file.name.as_deref().or_else(stem).unwrap_or("scenario")
     }
 

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::check;
 use super::error::unknown;
 use super::file::{default_link_name, plain_name};
-use super::tree::{Entry, Origin, Path, Step, Tree, Value};
+use super::tree::{Entry, KeyPath, Origin, Step, Tree, Value};
 
 /// One override. The key is a dotted path; a list entry is addressed by its index
 /// (`flows[0].tcp.cc`) or its name (`links.bottleneck.rate`). The value is TOML, or else text as it
@@ -41,14 +41,14 @@ impl Override {
     }
 
     /// Changes the document, or says where it fails and why. `origin` is the override.
-    pub(super) fn apply(&self, origin: Origin, root: &Json, document: &mut Tree) -> Result<(), (Path, String)> {
+    pub(super) fn apply(&self, origin: Origin, root: &Json, document: &mut Tree) -> Result<(), (KeyPath, String)> {
         let steps = steps(&self.key).ok_or_else(|| {
             (
-                Path::default(),
+                KeyPath::default(),
                 format!("`{}` is not a key: names with dots between, such as `flows[0].tcp.cc`", self.key),
             )
         })?;
-        let mut path = Path::default();
+        let mut path = KeyPath::default();
         let mut here = &mut *document;
         let mut schema = Some(root);
         for step in &steps {
@@ -92,7 +92,7 @@ impl Override {
 }
 
 /// The last key of `path` now comes from the override.
-fn mark(document: &mut Tree, path: &Path, origin: Origin) {
+fn mark(document: &mut Tree, path: &KeyPath, origin: Origin) {
     let mut here = document;
     for (i, step) in path.0.iter().enumerate() {
         here = match (&mut here.value, step) {

@@ -333,7 +333,7 @@ fn a_file_that_is_no_scenario_is_refused_as_such() {
     assert_eq!(bytes(b"# later\n\n"), bytes(b""));
     assert_eq!(bytes(b"\x7fELF\x02\0\0"), "x.toml: is a binary file, not a scenario in TOML");
     assert_eq!(bytes(b"seed = 1\nname = \"\xff\""), "x.toml:2: is not UTF-8 text");
-    let load = |path: &str| Scenario::load(FsPath::new(path), &[]).unwrap_err().to_string();
+    let load = |path: &str| Scenario::load(Path::new(path), &[]).unwrap_err().to_string();
     let folder = env!("CARGO_MANIFEST_DIR");
     assert_eq!(load(folder), format!("{folder}: is a directory, not a scenario file"));
     let absent = format!("{folder}/absent.toml");

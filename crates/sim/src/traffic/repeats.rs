@@ -22,7 +22,7 @@ pub(crate) struct Repeats {
 
 /// Columns of a row besides those from the sender.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RowContext {
     pub now: Time,
     pub flow: FlowId,
     pub transfer: u32,
@@ -37,7 +37,7 @@ impl Repeats {
     /// The sender has sent `what` again; the copy is in `packets`.
     pub(crate) fn on_retransmission(
         &mut self,
-        at: Place,
+        at: RowContext,
         what: &Retransmission,
         receiver: &Receiver,
         packets: &mut [Packet],
@@ -138,7 +138,7 @@ mod tests {
                         cwnd: 1,
                         send_window: 1,
                     };
-                    let at = Place { now: Time::ZERO, flow: FlowId(0), transfer: 0 };
+                    let at = RowContext { now: Time::ZERO, flow: FlowId(0), transfer: 0 };
                     let mut packets = [original];
                     repeats.on_retransmission(at, &what, &receiver, &mut packets, &mut log);
                     copies.push(packets[0]);

@@ -10,7 +10,7 @@ use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::Released;
 use rand::RngExt;
 
-use super::repeats::{Place, Repeats};
+use super::repeats::{Repeats, RowContext};
 use super::{AnyApp, Context, Counters, Gives, Period, Report, Traffic};
 use crate::books::record::{Log, Transfer, ratio};
 use crate::error::BuildError;
@@ -381,7 +381,7 @@ impl Tcp {
                 Notice::Established | Notice::Closed | Notice::EnteredRecovery | Notice::RetransmissionTimeout => {}
                 Notice::Retransmitted(what) => {
                     if let Some(repeats) = &mut self.repeats {
-                        let at = Place { now, flow: self.flow, transfer: self.transfers - 1 };
+                        let at = RowContext { now, flow: self.flow, transfer: self.transfers - 1 };
                         repeats.on_retransmission(at, &what, &self.receiver, &mut out.packets, log);
                     }
                 }

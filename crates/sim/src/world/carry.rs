@@ -103,7 +103,7 @@ impl World {
                     let packet = self.network.pool.remove(packet);
                     self.hosts.on_lost(&packet);
                 }
-                Answer::HandedBack { packet, link } => self.reroute(link, packet),
+                Answer::Returned { packet, link } => self.reroute(link, packet),
                 Answer::Heard { packet, channel, pair } => {
                     self.hosts.on_heard(&mut self.cx.engine, &self.network.pool[packet], channel, pair);
                 }

@@ -5,10 +5,10 @@ use airtcp_core::units::{Span, Time};
 use super::World;
 use crate::capture::NoCapture;
 use crate::engine::partitions::{Partition, Stop};
-use crate::network::borders::Sent;
+use crate::network::borders::Parcel;
 
 impl Partition for World {
-    type Parcel = Sent;
+    type Parcel = Parcel;
 
     fn next_event(&self) -> Time {
         self.cx.engine.next_event()
@@ -18,11 +18,11 @@ impl Partition for World {
         World::run_before(self, limit, &mut NoCapture);
         self.cx.engine.events - before
     }
-    fn outbox(&mut self) -> &mut [Vec<Sent>] {
+    fn outbox(&mut self) -> &mut [Vec<Parcel>] {
         self.network.outbox()
     }
-    fn take_in(&mut self, sent: &mut Vec<Sent>) {
-        self.network.take_in(&mut self.cx.engine, sent);
+    fn receive_parcels(&mut self, sent: &mut Vec<Parcel>) {
+        self.network.receive_parcels(&mut self.cx.engine, sent);
     }
     fn arrive(&mut self, stop: &Stop) {
         self.cx.engine.now = self.now().max(stop.now);

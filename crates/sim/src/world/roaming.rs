@@ -1,7 +1,7 @@
 //! Handovers of a world: stations decide, channels follow, and packets that were handed back go on.
 
 use super::World;
-use crate::hosts::Onward;
+use crate::hosts::Reroute;
 use crate::path::Place;
 use crate::spec::LinkId;
 use airtcp_core::packet::PacketId;
@@ -80,13 +80,13 @@ impl World {
     /// Finds the path of a packet that the radio of `link` has not sent before the end of its
     /// association.
     pub(super) fn reroute(&mut self, link: LinkId, packet: PacketId) {
-        let place = match self.hosts.roamers.onward(link, packet) {
-            Onward::FromStart => {
+        let place = match self.hosts.roamers.reroute(link, packet) {
+            Reroute::FromStart => {
                 let p = &self.network.pool[packet];
                 self.network.starts(p.flow)[usize::from(p.is_reverse())]
             }
-            Onward::From(place) => place,
-            Onward::Waits => return,
+            Reroute::From(place) => place,
+            Reroute::Waits => return,
         };
         self.forward_again(place, packet);
     }

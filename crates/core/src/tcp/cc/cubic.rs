@@ -465,7 +465,7 @@ mod tests {
             let mut c = Connection::after_loss(&CubicConfig::default(), 100);
             let rtt = |c: &Connection, rtt| AckSample { rtt: Some(rtt), ..sample(&c.w) };
             let first = rtt(&c, RTT);
-            c.cubic.hear_ack(&mut c.w, &c.path, &first);
+            c.cubic.pass_every_ack(&mut c.w, &c.path, &first);
             c.ack(true);
             assert_eq!(c.rfc().epoch_start, c.path.now);
             c.path.now += Span::from_ms(age_ms);
@@ -473,7 +473,7 @@ mod tests {
             c.w.ssthresh = u32::MAX;
             let late = rtt(&c, RTT.saturating_mul(2));
             for _ in 0..9 {
-                c.cubic.hear_ack(&mut c.w, &c.path, &late);
+                c.cubic.pass_every_ack(&mut c.w, &c.path, &late);
             }
             assert_eq!(!c.w.in_slow_start(), leaves, "{age_ms} ms");
         }

@@ -122,8 +122,8 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                     snd_nxt: una + u64::from(path.in_flight) * u64::from(path.mss),
                 };
                 let before = w.cwnd;
-                if cc.hears_every_ack() {
-                    cc.hear_ack(&mut w, &path, &ack);
+                if cc.needs_every_ack() {
+                    cc.pass_every_ack(&mut w, &path, &ack);
                 }
                 if cc.owns_window() || !matches!(path.state, CaState::Recovery | CaState::Cwr) {
                     cc.on_ack(&mut w, &path, &ack);
@@ -225,7 +225,7 @@ fn every_control_that_offers_hystart_lets_it_hear_every_ack() {
             table["base"] = serde_json::json!({ "name": "reno", "slow_start_exit": "hystart" });
         }
         let mut cc = serde_json::from_value::<CcConfig>(table).unwrap().build(&context());
-        let hears = cc.hears_every_ack() && cc.slow_start(Time::ZERO).is_some();
+        let hears = cc.needs_every_ack() && cc.slow_start(Time::ZERO).is_some();
         assert!(hears || !has_exit, "{name} offers an exit that hears nothing");
         if !hears {
             continue;
@@ -242,7 +242,7 @@ fn every_control_that_offers_hystart_lets_it_hear_every_ack() {
                 snd_nxt: if i == 0 { 10 } else { 100_000 },
                 ..sample(&w)
             };
-            cc.hear_ack(&mut w, &path, &ack);
+            cc.pass_every_ack(&mut w, &path, &ack);
         }
         assert_eq!(w.ssthresh, 100, "{name}: the delay has doubled");
     }

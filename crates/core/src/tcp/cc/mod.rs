@@ -195,9 +195,9 @@ pub trait CongestionControl {
     /// `ack.lost` is not known yet. The window may not grow. Only if [`Self::wants_every_ack`].
     fn on_every_ack(&mut self, _w: &mut Window, _path: &Path, _ack: &AckSample) {}
 
-    /// The sender calls this for every ACK if [`Self::hears_every_ack`]: the control hears it, then
+    /// The sender calls this for every ACK if [`Self::needs_every_ack`]: the control hears it, then
     /// its slow start.
-    fn hear_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+    fn pass_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         self.on_every_ack(w, path, ack);
         if let Some(slow_start) = self.slow_start(path.now) {
             slow_start.on_every_ack(w, path, ack);
@@ -205,7 +205,7 @@ pub trait CongestionControl {
     }
 
     /// The control or its slow start asks for every ACK. Asked once, at the beginning.
-    fn hears_every_ack(&mut self) -> bool {
+    fn needs_every_ack(&mut self) -> bool {
         self.wants_every_ack() || self.slow_start(Time::ZERO).is_some_and(|s| s.wants_every_ack())
     }
 

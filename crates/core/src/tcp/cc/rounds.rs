@@ -411,8 +411,8 @@ impl Run {
             snd_una: self.snd_una * u64::from(MSS),
             snd_nxt: self.snd_nxt * u64::from(MSS),
         };
-        if self.cc.hears_every_ack() {
-            self.cc.hear_ack(&mut self.w, &self.path, &ack);
+        if self.cc.needs_every_ack() {
+            self.cc.pass_every_ack(&mut self.w, &self.path, &ack);
         }
         if self.cc.owns_window() || !matches!(self.path.state, CaState::Recovery | CaState::Cwr) {
             self.cc.on_ack(&mut self.w, &self.path, &ack);

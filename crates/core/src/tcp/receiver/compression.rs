@@ -10,14 +10,14 @@
 use crate::units::{Span, Time};
 
 /// Duplicate ACKs that are never put off (TCP_FASTRETRANS_THRESH).
-const TOLD_AT_ONCE: u32 = 3;
+const MAX_ACKED_AT_ONCE: u32 = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct Compression {
     /// Segments above a hole that no ACK has told of.
     waiting: u32,
     /// ACKs sent at once since `rcv_nxt` was what it is.
-    told: u32,
+    acked_at_once: u32,
     rcv_nxt: u64,
     handshake: Option<Span>,
     echoed: Option<Span>,
@@ -70,10 +70,10 @@ impl Compression {
         }
         if self.rcv_nxt != rcv_nxt {
             self.rcv_nxt = rcv_nxt;
-            self.told = 0;
+            self.acked_at_once = 0;
         }
-        if self.told < TOLD_AT_ONCE {
-            self.told += 1;
+        if self.acked_at_once < MAX_ACKED_AT_ONCE {
+            self.acked_at_once += 1;
             return None;
         }
         self.waiting += 1;

@@ -20,7 +20,7 @@ pub(super) struct Echo {
     was_marked: bool,
     /// Packets that came marked, and how many the last ACK had told of; bytes of data in them.
     marked: u32,
-    told: u32,
+    reported: u32,
     ce_bytes: u32,
 }
 
@@ -55,9 +55,9 @@ impl Echo {
         self.how == Some(EcnEcho::Each) && p.len > 0 && (p.ecn == Ecn::Ce) != self.ece
     }
 
-    /// A packet, or several merged, came; `untold`: data waits for an ACK. Says whether it asks for
+    /// A packet, or several merged, came; `unacked`: data waits for an ACK. Says whether it asks for
     /// one at once.
-    pub(super) fn take(&mut self, p: &Packet, segments: u16, untold: bool) -> bool {
+    pub(super) fn take(&mut self, p: &Packet, segments: u16, unacked: bool) -> bool {
         let is_marked = p.ecn == Ecn::Ce;
         match self.how {
             Some(EcnEcho::Accurate) => {
@@ -67,8 +67,8 @@ impl Echo {
                     self.marked = self.marked.wrapping_add(u32::from(segments));
                     self.ce_bytes = self.ce_bytes.wrapping_add(u32::from(p.len));
                 }
-                let most = if untold { MARKS_BESIDE_DATA } else { MARKS_ALONE };
-                begins || self.marked.wrapping_sub(self.told) >= most
+                let most = if unacked { MARKS_BESIDE_DATA } else { MARKS_ALONE };
+                begins || self.marked.wrapping_sub(self.reported) >= most
             }
             Some(EcnEcho::Each) => {
                 let changes = self.changes_with(p);
@@ -84,12 +84,12 @@ impl Echo {
     }
 
     /// Puts it into an ACK; returns the bytes of options that this takes.
-    pub(super) fn tell(&mut self, ack: &mut Packet) -> u16 {
+    pub(super) fn write_to(&mut self, ack: &mut Packet) -> u16 {
         if self.how != Some(EcnEcho::Accurate) {
             ack.flags |= TcpFlags::when(self.ece, TcpFlags::ECE);
             return 0;
         }
-        self.told = self.marked;
+        self.reported = self.marked;
         let ce_bytes = (self.marked > 0).then_some(self.ce_bytes);
         // Both ends count from five on (section 3.2.1).
         let ace = (self.marked.wrapping_add(5) & 7) as u8;
@@ -148,18 +148,22 @@ mod tests {
         config.connection.handshake = false;
         let mut echo = Echo::new(&config);
         let mut ack = packet(Ecn::NotEct, 0);
-        assert_eq!((echo.tell(&mut ack), ack.accurate_ecn()), (0, AccurateEcn { ace: 5, ce_bytes: None }));
+        assert_eq!((echo.write_to(&mut ack), ack.accurate_ecn()), (0, AccurateEcn { ace: 5, ce_bytes: None }));
         assert!(!echo.take(&packet(Ecn::Ect1, 1000), 1, false));
         let marked = packet(Ecn::Ce, 1000);
         assert!(echo.take(&marked, 1, true), "the first");
-        assert_eq!((echo.tell(&mut ack), ack.accurate_ecn()), (8, AccurateEcn { ace: 6, ce_bytes: Some(1000) }));
-        assert_eq!([false, false].map(|untold| echo.take(&marked, 1, untold)), [false, false]);
+        assert_eq!((echo.write_to(&mut ack), ack.accurate_ecn()), (8, AccurateEcn { ace: 6, ce_bytes: Some(1000) }));
+        assert_eq!([false, false].map(|unacked| echo.take(&marked, 1, unacked)), [false, false]);
         assert!(echo.take(&marked, 1, false), "the third");
-        echo.tell(&mut ack);
-        assert_eq!([false, true].map(|untold| echo.take(&marked, 1, untold)), [false, true], "the second beside data");
+        echo.write_to(&mut ack);
+        assert_eq!(
+            [false, true].map(|unacked| echo.take(&marked, 1, unacked)),
+            [false, true],
+            "the second beside data"
+        );
         // Sixteen merged segments count as sixteen, which the field alone cannot say.
         assert!(echo.take(&packet(Ecn::Ce, 16_000), 16, false));
-        echo.tell(&mut ack);
+        echo.write_to(&mut ack);
         assert_eq!(ack.accurate_ecn(), AccurateEcn { ace: ((5 + 22) & 7) as u8, ce_bytes: Some(22_000) });
     }
 }

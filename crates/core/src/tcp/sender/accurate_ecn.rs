@@ -32,10 +32,10 @@ impl Marks {
 
     /// So many segments came marked since the last ACK that was counted; `delivered` is how many
     /// this one newly reports.
-    fn take(&mut self, told: AccurateEcn, delivered: u32, mss: u32) -> u32 {
-        let cycles = u32::from(told.ace.wrapping_sub(self.ace) & 7);
-        self.ace = told.ace;
-        let Some(bytes) = told.ce_bytes else {
+    fn take(&mut self, echo: AccurateEcn, delivered: u32, mss: u32) -> u32 {
+        let cycles = u32::from(echo.ace.wrapping_sub(self.ace) & 7);
+        self.ace = echo.ace;
+        let Some(bytes) = echo.ce_bytes else {
             // The field may have wrapped around, so the most counts that can be meant (RFC 9768
             // appendix A.2.1).
             return if delivered < 8 { cycles } else { delivered - ((delivered - cycles) & 7) };

@@ -17,6 +17,7 @@ use crate::units::{Span, Time};
 
 impl Sender {
     /// Takes an ACK, step by step. Each step leaves its findings in `ack` for the following ones.
+    /// An ACK without any of them takes the fast path, [`Self::on_expected_ack`].
     // [RFC6675-5-10]
     pub(super) fn on_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         let number = p.ack.to_offset(self.snd_una);
@@ -46,9 +47,9 @@ impl Sender {
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
         self.finish_repair(&ack, frto);
-        if self.hears_every_ack && (ack.delivered > 0 || ack.advanced) {
+        if self.needs_every_ack && (ack.delivered > 0 || ack.advanced) {
             let sample = self.ack_sample(&ack);
-            self.cc.hear_ack(&mut self.window, &self.path, &sample);
+            self.cc.pass_every_ack(&mut self.window, &self.path, &sample);
         }
         self.react_to_ecn(&ack);
         // Losses.

@@ -142,7 +142,7 @@ impl Sender {
 
     /// True if a timeout that fires now is left open. Without SACK it is left open only if no
     /// segment but the first was ever sent again.
-    pub(super) fn may_leave_timeout_open(&self) -> bool {
+    pub(super) fn may_defer_timeout_response(&self) -> bool {
         self.config.spurious_rto.frto == Frto::Rfc4138
             && !self.owns_window
             && self.kept_at_timeout() <= 1
@@ -151,7 +151,7 @@ impl Sender {
 
     /// The timeout, without its consequences: the threshold falls, the first segment is repeated,
     /// and nothing else may leave.
-    pub(super) fn leave_timeout_open(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
+    pub(super) fn defer_timeout_response(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         let repairing = matches!(self.path.state, CaState::Recovery | CaState::Loss) || self.frto.is_undecided();
         let sack = self.config.loss_recovery.recovery == Recovery::Sack;
         let highmark = if sack && repairing && self.high_seq > self.snd_una { self.high_seq } else { self.snd_nxt };

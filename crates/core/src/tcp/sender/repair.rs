@@ -404,7 +404,7 @@ impl Sender {
             CaState::Recovery => self.config.loss_recovery.recovery == Recovery::Sack && self.snd_una < self.high_seq,
             _ => false,
         };
-        let stays_open = self.may_leave_timeout_open();
+        let stays_open = self.may_defer_timeout_response();
         let undecided = self.frto.is_undecided();
         if !stays_open {
             self.begin_frto();
@@ -436,7 +436,7 @@ impl Sender {
         self.rtt.back_off(&self.config);
         self.pacer.stop();
         if stays_open {
-            self.leave_timeout_open(now, evidence, out);
+            self.defer_timeout_response(now, evidence, out);
         } else {
             self.answer_timeout(now, evidence, out);
         }

@@ -38,7 +38,7 @@ fn the_sender_counts_what_the_receiver_saw() {
         pair.ack_fate = Box::new(move |n, _| if n % lost_ack == lost_ack - 1 { Fate::Lose } else { Fate::Pass });
         let mut pair = pair.start(400_000);
         pair.run_for(Span::from_secs(30));
-        let told = pair.sender.marks_told();
+        let told = pair.sender.marks_reported();
         let seen = pair.receiver.stats().ce_received;
         assert!(seen > 4 && told.abs_diff(seen) <= 1, "told of {told}, {seen} seen");
     }

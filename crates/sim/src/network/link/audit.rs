@@ -19,9 +19,9 @@ impl Links {
         hops: &[Hop],
         now: Time,
     ) -> Vec<Option<OnLine>> {
-        let is_told = |id: usize| self.stats[id].reordering().is_none() && self.lines[id].kind != super::LinkKind::Air;
+        let is_known = |id: usize| self.stats[id].reordering().is_none() && self.lines[id].kind != super::LinkKind::Air;
         let empty = |id: usize| OnLine { has_discipline: self.stats[id].queued().is_some(), ..OnLine::default() };
-        let mut all: Vec<_> = (0..self.lines.len()).map(|id| is_told(id).then(|| empty(id))).collect();
+        let mut all: Vec<_> = (0..self.lines.len()).map(|id| is_known(id).then(|| empty(id))).collect();
         self.passages(in_flight, hops, now, |link, end, entry| {
             let (line, stats) = (&self.lines[link.index()], &self.stats[link.index()]);
             let Some(on) = &mut all[link.index()] else { return };

@@ -8,7 +8,7 @@ use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RadioId;
 
 use super::super::file::{Coop, MAX_COUNT, NodeKind};
-use super::super::tree::Path;
+use super::super::tree::KeyPath;
 use super::{Expander, root};
 use crate::spec::{AirSpec, ChannelId, FlowSpec, LineSpec, LinkSpec, NodeId, Traffic};
 
@@ -86,7 +86,7 @@ impl Expander<'_> {
         specs
     }
 
-    fn daemon_times(&mut self, path: &Path, coop: &Coop) {
+    fn daemon_times(&mut self, path: &KeyPath, coop: &Coop) {
         let duration = self.file.duration;
         if !self.has_duration() {
             return;

@@ -11,7 +11,7 @@ use airtcp_core::units::{Bytes, Span, Time};
 use rand::RngExt;
 
 use super::super::file::{Flow, MAX_COUNT, NodeKind, Start, defaults};
-use super::super::tree::Path;
+use super::super::tree::KeyPath;
 use super::reach::Reach;
 use super::{Expander, MAX_DURATION, Members, member_name, root};
 use crate::spec::FlowSpec;
@@ -132,7 +132,7 @@ impl<'a> Expander<'a> {
     /// Bounds on what flows make of their own accord: they tell before the run what would end it
     /// without memory. `before`: of the entries before this one, and with it afterwards. The
     /// entry that goes beyond is named.
-    fn own_packets(&mut self, path: &Path, flow: &Flow, traffic: &Traffic, count: u32, before: &mut OwnPackets) {
+    fn own_packets(&mut self, path: &KeyPath, flow: &Flow, traffic: &Traffic, count: u32, before: &mut OwnPackets) {
         if !self.has_duration() {
             // Reported.
             return;
@@ -169,7 +169,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn flow_times(&mut self, path: &Path, flow: &Flow) {
+    fn flow_times(&mut self, path: &KeyPath, flow: &Flow) {
         let duration = self.file.duration;
         let (latest, key) = match flow.start {
             Start::At(at) => (at, path.key("start")),
@@ -192,7 +192,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn traffic(&mut self, path: &Path, flow: &Flow, ends: Option<(Members, Members)>) -> Option<Traffic> {
+    fn traffic(&mut self, path: &KeyPath, flow: &Flow, ends: Option<(Members, Members)>) -> Option<Traffic> {
         let before = self.errors.len();
         let carried = flow.traffic.carried();
         if let Carried::Alone(_) = carried {
@@ -225,7 +225,12 @@ impl<'a> Expander<'a> {
 
     /// Sender and receiver of a TCP flow, as they are once they have agreed. The state machines
     /// take their options as given, so what real ends settle in the handshake is settled here.
-    fn configs(&mut self, path: &Path, flow: &Flow, (from, to): (Members, Members)) -> Option<(TcpConfig, TcpConfig)> {
+    fn configs(
+        &mut self,
+        path: &KeyPath,
+        flow: &Flow,
+        (from, to): (Members, Members),
+    ) -> Option<(TcpConfig, TcpConfig)> {
         let mut sender = self.config(path, "tcp", flow.tcp.clone(), from)?;
         let shared = TcpOptions {
             handshake: Some(sender.connection.handshake),
@@ -265,7 +270,7 @@ impl<'a> Expander<'a> {
         Some((sender, receiver))
     }
 
-    fn config(&mut self, path: &Path, key: &str, options: TcpOptions, ends: Members) -> Option<TcpConfig> {
+    fn config(&mut self, path: &KeyPath, key: &str, options: TcpOptions, ends: Members) -> Option<TcpConfig> {
         let name = self.profile_name(ends).to_owned();
         let base = self.profile(&name, path)?;
         let config = match options.over(base).resolve() {
@@ -297,7 +302,7 @@ impl<'a> Expander<'a> {
 
     /// Where an option that a flow ends up with was written: in the flow, or in a profile of the
     /// file's.
-    fn option_place(&self, path: &Path, end: &str, option: &str, ends: Members) -> Path {
+    fn option_place(&self, path: &KeyPath, end: &str, option: &str, ends: Members) -> KeyPath {
         let mut places = vec![path.key(end).key(option)];
         if end == "receiver" && matches!(option, "packet_bytes" | "timestamps") {
             places.push(path.key("tcp").key(option));

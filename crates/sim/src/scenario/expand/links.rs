@@ -11,7 +11,7 @@ use rand::RngExt;
 
 use super::super::buffer::Limit;
 use super::super::file::{self, Buffer, BufferRule, Delay, Hold, HoldRange, Link, Spread};
-use super::super::tree::Path;
+use super::super::tree::KeyPath;
 use super::{Expander, MAX_LINKS, Members, root};
 use crate::network::rate_trace::{RateTrace, RateTraceConfig};
 use crate::spec::{LineSpec, LinkId, LinkSpec, Reorder};
@@ -99,7 +99,7 @@ impl Expander<'_> {
     }
 
     /// How many member lines an entry has.
-    fn pair_up(&mut self, path: &Path, link: &Link, from: Members, to: Members) -> Option<u32> {
+    fn pair_up(&mut self, path: &KeyPath, link: &Link, from: Members, to: Members) -> Option<u32> {
         if from.group == to.group && (from.first == to.first || from.is_group || to.is_group) {
             self.error(&path.key("to"), "must be another node than `from`");
             return None;
@@ -115,7 +115,7 @@ impl Expander<'_> {
     }
 
     /// Rate, queue, loss and cost of one direction.
-    fn direction(&mut self, path: &Path, link: &Link, backward: bool) -> Option<Direction> {
+    fn direction(&mut self, path: &KeyPath, link: &Link, backward: bool) -> Option<Direction> {
         let own = if backward { link.reverse.clone().unwrap_or_default() } else { Default::default() };
         let at = |is_own: bool, key: &str| if is_own { path.key("reverse").key(key) } else { path.key(key) };
         let rate = own.rate.unwrap_or(link.rate);
@@ -144,7 +144,7 @@ impl Expander<'_> {
         Some(Direction { rate, rate_trace, queue, loss, reorder, cost: own.cost.unwrap_or(link.cost) })
     }
 
-    fn rate_trace(&mut self, at: &Path, trace: &RateTraceConfig) -> Option<Arc<RateTrace>> {
+    fn rate_trace(&mut self, at: &KeyPath, trace: &RateTraceConfig) -> Option<Arc<RateTrace>> {
         match trace.build() {
             Ok(trace) => Some(Arc::new(trace)),
             Err((key, place, message)) => {
@@ -156,7 +156,7 @@ impl Expander<'_> {
     }
 
     /// `at` is the place of its delay.
-    fn reorder(&mut self, at: &Path, reorder: &file::Reorder) -> Option<Reorder> {
+    fn reorder(&mut self, at: &KeyPath, reorder: &file::Reorder) -> Option<Reorder> {
         let (min, max, at) = match reorder.delay {
             Hold::For(span) => (span, span, at.clone()),
             Hold::Between(HoldRange { min, max }) => {
@@ -179,9 +179,9 @@ impl Expander<'_> {
     fn limited(
         &mut self,
         queue: QueueConfig,
-        queue_at: &Path,
+        queue_at: &KeyPath,
         buffer: &Buffer,
-        at: &Path,
+        at: &KeyPath,
         rate: DataRate,
     ) -> Option<QueueConfig> {
         let before = self.errors.len();
@@ -225,7 +225,7 @@ impl Expander<'_> {
     }
 
     /// The delays of both directions.
-    fn delays(&mut self, path: &Path, link: &Link) -> Option<(Delay, Option<Delay>)> {
+    fn delays(&mut self, path: &KeyPath, link: &Link) -> Option<(Delay, Option<Delay>)> {
         let before = self.errors.len();
         let back = link.reverse.as_ref().and_then(|r| r.delay);
         for (delay, at) in [(Some(link.delay), path.key("delay")), (back, path.key("reverse").key("delay"))] {
@@ -243,7 +243,7 @@ impl Expander<'_> {
 
     fn add_line(
         &mut self,
-        path: &Path,
+        path: &KeyPath,
         line: &Line,
         forward: &Arc<LineSpec>,
         reverse: Option<&Arc<LineSpec>>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use airtcp_core::packet::FlowId;
 
 use super::super::file::{Link, Selection, Wlan};
-use super::super::tree::Path;
+use super::super::tree::KeyPath;
 use super::{Expander, root};
 use crate::spec::{ChannelId, FlowSpec, LinkId, RecordSpec, Traffic};
 
@@ -104,7 +104,7 @@ impl Expander<'_> {
     }
 
     /// TCP flows by the names of their entries or their own.
-    fn tcp_flows_of(&mut self, at: &Path, names: &[String], flows: &[FlowSpec]) -> Vec<FlowId> {
+    fn tcp_flows_of(&mut self, at: &KeyPath, names: &[String], flows: &[FlowSpec]) -> Vec<FlowId> {
         let file = self.file;
         let mut selected = BTreeSet::new();
         for (i, name) in names.iter().enumerate() {
@@ -164,7 +164,7 @@ impl Expander<'_> {
     }
 
     /// Channels of WLANs by the names of these.
-    fn channels_of(&mut self, at: &Path, names: &[String]) -> Vec<ChannelId> {
+    fn channels_of(&mut self, at: &KeyPath, names: &[String]) -> Vec<ChannelId> {
         let file = self.file;
         let mut channels = BTreeSet::new();
         for (i, name) in names.iter().enumerate() {

@@ -11,7 +11,7 @@ use airtcp_core::wifi::phy::{Distance, SignalConfig, Track};
 use airtcp_core::wifi::roam::StationQueue;
 
 use super::super::file::{NodeKind, Roaming, RoamingRule, Wlan};
-use super::super::tree::Path;
+use super::super::tree::KeyPath;
 use super::{Expander, MAX_DURATION, Members, root};
 use crate::spec::{LinkId, NodeId, RoamingSpec};
 
@@ -80,7 +80,7 @@ impl<'a> Expander<'a> {
     }
 
     /// The hosts that `name` means.
-    fn hosts(&mut self, at: &Path, name: &str, routers: &str) -> Option<Members> {
+    fn hosts(&mut self, at: &KeyPath, name: &str, routers: &str) -> Option<Members> {
         match self.ends(name) {
             Ok(ends) if self.groups[ends.group].kind == NodeKind::Host => Some(ends),
             Ok(_) => {
@@ -116,7 +116,7 @@ impl<'a> Expander<'a> {
         &mut self,
         node: NodeId,
         station_queue: StationQueue,
-        path: &Path,
+        path: &KeyPath,
         roaming: &Roaming,
     ) -> Option<RoamingSpec> {
         let file = self.file;
@@ -137,7 +137,7 @@ impl<'a> Expander<'a> {
             return None;
         }
         let names: Vec<_> = candidates.iter().map(|&(w, _)| file.wlans[w].name()).collect();
-        let candidate = |this: &mut Self, at: &Path, name: &str| {
+        let candidate = |this: &mut Self, at: &KeyPath, name: &str| {
             let found = names.iter().position(|n| n == name);
             if found.is_none() {
                 let message = match file.wlans.iter().any(|w| Wlan::name(w) == name) {

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use super::super::file::{AllHidden, Hidden, Layer, NodeKind, Station, StationEntry, Wlan, lay};
-use super::super::tree::{Path, Step};
+use super::super::tree::{KeyPath, Step};
 use super::{Expander, MAX_LINKS, Members, root};
 use crate::spec::{AirSpec, ChannelId, ChannelSpec, LineSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec};
 
@@ -37,11 +37,11 @@ const MAX_WAVELAN_SENSING: Span = Span::from_ms(1);
 /// Options as written somewhere, to be laid over those below.
 struct Written {
     /// Where: `at.k` is the key `k` of `options`. A built-in profile is not in the file.
-    at: Option<Path>,
+    at: Option<KeyPath>,
     options: Json,
 }
 
-fn written<T>(at: Path, layer: &Option<Layer<T>>) -> Option<Written> {
+fn written<T>(at: KeyPath, layer: &Option<Layer<T>>) -> Option<Written> {
     layer.as_ref().map(|layer| Written { at: Some(at), options: layer.written.clone() })
 }
 
@@ -52,7 +52,7 @@ struct Placed {
     is_station: bool,
     walks: bool,
     /// Its entry.
-    at: Path,
+    at: KeyPath,
     position_m: Option<[f64; 2]>,
     /// Signal of a station.
     signal: Option<SignalConfig>,
@@ -217,7 +217,7 @@ impl Expander<'_> {
         ChannelId(count(channels.len()) - 1)
     }
 
-    fn sensing(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize, is_wavelan: bool) {
+    fn sensing(&mut self, path: &KeyPath, wlan: &Wlan, channel: &mut Channel, i: usize, is_wavelan: bool) {
         if is_wavelan && channel.sensing_from.is_none() {
             channel.spec.sensing = WAVELAN_SENSING;
         }
@@ -236,7 +236,7 @@ impl Expander<'_> {
         }
     }
 
-    fn capture_effect(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize) {
+    fn capture_effect(&mut self, path: &KeyPath, wlan: &Wlan, channel: &mut Channel, i: usize) {
         let Some(capture) = wlan.capture_effect else { return };
         match channel.capture_effect_from {
             Some(other) if channel.spec.capture_effect != capture => {
@@ -250,7 +250,7 @@ impl Expander<'_> {
         }
     }
 
-    fn access_point(&mut self, path: &Path, wlan: &Wlan) -> Option<NodeId> {
+    fn access_point(&mut self, path: &KeyPath, wlan: &Wlan) -> Option<NodeId> {
         let at = path.key("ap");
         let ends = match self.ends(&wlan.ap) {
             Ok(ends) => ends,
@@ -274,7 +274,7 @@ impl Expander<'_> {
     /// The hosts that an entry names, each in no other WLAN unless it roams.
     fn stations(
         &mut self,
-        at: &Path,
+        at: &KeyPath,
         entry: &StationEntry,
         wlan: usize,
         wlan_of: &mut BTreeMap<NodeId, Vec<usize>>,
@@ -313,7 +313,7 @@ impl Expander<'_> {
         Some(ends)
     }
 
-    fn ap_radio(&mut self, path: &Path, wlan: &Wlan) -> Option<Arc<RadioConfig>> {
+    fn ap_radio(&mut self, path: &KeyPath, wlan: &Wlan) -> Option<Arc<RadioConfig>> {
         let own = written(path.key("ap_radio"), &wlan.ap_radio);
         let layers: Vec<Written> = phy_layer(path, wlan).into_iter().chain(own).collect();
         self.radio(&layers, path)
@@ -321,9 +321,9 @@ impl Expander<'_> {
 
     fn station_radio(
         &mut self,
-        path: &Path,
+        path: &KeyPath,
         wlan: &Wlan,
-        at: &Path,
+        at: &KeyPath,
         entry: &StationEntry,
         ends: Members,
     ) -> Option<Arc<RadioConfig>> {
@@ -363,7 +363,7 @@ impl Expander<'_> {
         self.read::<RadioOptions>(Json::Object(Default::default()), &layers, &root("profiles").key(name).key("wifi"));
     }
 
-    fn radio(&mut self, layers: &[Written], entry: &Path) -> Option<Arc<RadioConfig>> {
+    fn radio(&mut self, layers: &[Written], entry: &KeyPath) -> Option<Arc<RadioConfig>> {
         let options: RadioOptions = self.read(Json::Object(Default::default()), layers, entry)?;
         let config = options.resolve();
         match config.check() {
@@ -384,9 +384,9 @@ impl Expander<'_> {
 
     fn signal(
         &mut self,
-        path: &Path,
+        path: &KeyPath,
         wlan: &Wlan,
-        at: &Path,
+        at: &KeyPath,
         entry: &StationEntry,
         ends: Members,
     ) -> Option<SignalConfig> {
@@ -442,7 +442,7 @@ impl Expander<'_> {
     }
 
     /// All layers as one value; reports what does not go together.
-    fn read<T: DeserializeOwned>(&mut self, base: Json, layers: &[Written], entry: &Path) -> Option<T> {
+    fn read<T: DeserializeOwned>(&mut self, base: Json, layers: &[Written], entry: &KeyPath) -> Option<T> {
         let mut merged = base;
         for layer in layers {
             lay(&mut merged, &layer.options);
@@ -467,8 +467,8 @@ impl Expander<'_> {
 
     /// Where the option at `steps` was written: in the topmost layer that has it, or rather the key
     /// that `message` begins with. If the option is written nowhere, the entry.
-    fn place(&self, layers: &[Written], steps: &[Step], message: &str, entry: &Path) -> Path {
-        let of = |layer: &Written| Some(Path(layer.at.as_ref()?.0.iter().chain(steps).cloned().collect()));
+    fn place(&self, layers: &[Written], steps: &[Step], message: &str, entry: &KeyPath) -> KeyPath {
+        let of = |layer: &Written| Some(KeyPath(layer.at.as_ref()?.0.iter().chain(steps).cloned().collect()));
         let places = || layers.iter().rev().filter_map(of).filter(|path| self.is_written(path));
         let key = message.strip_prefix('`').and_then(|m| m.split_once('`')).map(|(key, _)| key);
         let exact = key.and_then(|key| places().find(|path| self.is_written(&path.key(key))));
@@ -477,7 +477,7 @@ impl Expander<'_> {
 
     /// The fastest rate that station and access point have in common; reports what keeps them
     /// apart.
-    fn common_rate(&mut self, at: &Path, station: &RadioConfig, ap: &RadioConfig) -> Option<DataRate> {
+    fn common_rate(&mut self, at: &KeyPath, station: &RadioConfig, ap: &RadioConfig) -> Option<DataRate> {
         let earlier = station.phy.earlier_of(&ap.phy);
         let rate = station.phy.modes_with(&ap.phy).into_iter().map(|m| m.rate()).max();
         // At different bands that is what is wrong, and is reported.
@@ -531,7 +531,7 @@ impl Expander<'_> {
     #[allow(clippy::too_many_arguments)]
     fn add_air_links(
         &mut self,
-        at: &Path,
+        at: &KeyPath,
         group: &str,
         station: NodeId,
         ap: NodeId,
@@ -609,7 +609,7 @@ impl Expander<'_> {
     }
 
     /// The radios on a channel of the nodes that `name` means.
-    fn radios_of(&mut self, at: &Path, name: &str, channel: &Channel) -> Option<Vec<RadioId>> {
+    fn radios_of(&mut self, at: &KeyPath, name: &str, channel: &Channel) -> Option<Vec<RadioId>> {
         let ends = match self.ends(name) {
             Ok(ends) => ends,
             Err(message) => {
@@ -698,7 +698,7 @@ impl Hearing {
     }
 }
 
-fn signal_layers(path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> Vec<Written> {
+fn signal_layers(path: &KeyPath, wlan: &Wlan, at: &KeyPath, entry: &StationEntry) -> Vec<Written> {
     let own = entry.table().and_then(|s| written(at.key("signal"), &s.signal));
     let mut layers: Vec<Written> = written(path.key("signal"), &wlan.signal).into_iter().chain(own).collect();
     // A bare kind is a table of its defaults, which further keys may refine.
@@ -709,7 +709,7 @@ fn signal_layers(path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> V
 }
 
 /// `phy` of a WLAN as radio options.
-fn phy_layer(path: &Path, wlan: &Wlan) -> Option<Written> {
+fn phy_layer(path: &KeyPath, wlan: &Wlan) -> Option<Written> {
     let options = serde_json::json!({ "phy": wlan.phy.as_ref()?.written });
     Some(Written { at: Some(path.clone()), options })
 }

@@ -70,7 +70,7 @@ fn what_goes_wrong_in_a_world_is_found_at_the_next_sample() {
     assert!(uncounted.contains("world: packets dropped "), "{uncounted}");
     let of_flow = found_after(|w| w.hosts.flows[0].lost_on_lines += 1);
     assert!(of_flow.contains("flows: packets lost "), "{of_flow}");
-    let interface = found_after(|w| w.cx.books.ledger.handed_up.packets -= 1);
+    let interface = found_after(|w| w.cx.books.ledger.passed_by_interfaces.packets -= 1);
     assert!(interface.contains("interfaces: packets taken "), "{interface}");
 }
 
