@@ -5,7 +5,7 @@ use airtcp_core::units::{Span, Time};
 use nix::sys::prctl::set_timerslack;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::common::sys::{Processors, ask_for_turns, goes_first, keep_to};
+use crate::common::sys::{Processors, ask_for_turns, has_realtime_priority, pin_to};
 
 /// Tells the time of a network. It begins at zero and never goes back.
 pub trait Clock {
@@ -65,8 +65,8 @@ impl Urgency {
     /// Asks for all of it. The process is in a session of its own then; its children are not if
     /// they were started before. A process that `chrt` has put before others stays there.
     pub fn ask() -> Urgency {
-        let own_processor = keep_to(Processors::Last).unwrap_or(false);
-        if goes_first() {
+        let own_processor = pin_to(Processors::Last).unwrap_or(false);
+        if has_realtime_priority() {
             return Urgency { exact_timers: set_timerslack(1).is_ok(), short_turns: true, weight: true, own_processor };
         }
         let is_session =

@@ -48,7 +48,7 @@ table! {
 }
 
 #[derive(Debug)]
-struct Known {
+struct OpenConnection {
     first_s: f64,
     last: Connection,
 }
@@ -56,7 +56,7 @@ struct Known {
 /// All connections that were seen.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionLog {
-    open: BTreeMap<(usize, u64), Known>,
+    open: BTreeMap<(usize, u64), OpenConnection>,
     rows: Connections,
     series: ConnectionSeries,
     /// Figures of open connections, from the latest look.
@@ -98,7 +98,10 @@ impl ConnectionLog {
                 bytes_received: c.bytes_received,
                 segments_retransmitted: c.retransmissions.into(),
             });
-            let known = self.open.entry((host, c.cookie)).or_insert_with(|| Known { first_s: time_s, last: c.clone() });
+            let known = self
+                .open
+                .entry((host, c.cookie))
+                .or_insert_with(|| OpenConnection { first_s: time_s, last: c.clone() });
             known.last = c;
         }
     }

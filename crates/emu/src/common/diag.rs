@@ -118,6 +118,6 @@ pub(crate) fn open_connections(sockets: &Netlink) -> io::Result<Vec<Connection>>
 /// Connections that have ended since the last call.
 pub(crate) fn ended_connections(ends: &Netlink) -> Vec<Connection> {
     let mut found = Vec::new();
-    ends.heard(&mut |body| found.extend(parse(body)));
+    ends.read_notices(&mut |body| found.extend(parse(body)));
     found
 }

@@ -161,7 +161,7 @@ fn up(index: u32) -> Message {
 
 /// A guest's only device gets the name that it has in the scenario. It asks nobody for Ethernet
 /// addresses: there is one network behind it, which looks at those of IP.
-pub(crate) fn be_device(is: &str, name: &str) -> io::Result<()> {
+pub(crate) fn rename_device(is: &str, name: &str) -> io::Result<()> {
     let route = Netlink::open(SockProtocol::NetlinkRoute)?;
     let index = if_nametoindex(is)?;
     let message = Message::new(RTM_NEWLINK, libc::NLM_F_ACK, &link(index, IFF_NOARP));

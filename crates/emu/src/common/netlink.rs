@@ -67,7 +67,7 @@ impl Netlink {
     }
 
     /// Hands the body of every message that has come to `each`.
-    pub(crate) fn heard(&self, each: &mut dyn FnMut(&[u8])) {
+    pub(crate) fn read_notices(&self, each: &mut dyn FnMut(&[u8])) {
         let mut message = vec![0; ANSWER];
         // An error is either that nothing is there, or that more came than the kernel keeps: then
         // the rest follows.

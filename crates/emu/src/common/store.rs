@@ -85,7 +85,7 @@ mod tests {
     use airtcp_core::table::Column;
 
     #[test]
-    fn lots_lie_one_behind_the_other() {
+    fn batches_lie_one_behind_the_other() {
         let folder = std::env::temp_dir().join(format!("airtcp-store-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let table = |n: u64| Table {

@@ -140,7 +140,7 @@ pub(crate) fn ask_for_turns(turn: Span, nice: i32) -> io::Result<()> {
 
 /// True if this process goes before all processes without a real-time policy, as `chrt` has asked
 /// for it. It then goes before its own programs as well, which `chrt` has made its equals.
-pub(crate) fn goes_first() -> bool {
+pub(crate) fn has_realtime_priority() -> bool {
     // SAFETY: the call takes a number.
     let policy = unsafe { libc::sched_getscheduler(0) };
     if ![libc::SCHED_RR, libc::SCHED_FIFO].contains(&(policy & !libc::SCHED_RESET_ON_FORK)) {
@@ -170,7 +170,7 @@ pub(crate) enum Processors {
 /// Keeps the calling thread, and those that it starts, to these processors; false: there is only
 /// one. The scheduler may else put two of them beside each other while one processor is free, and
 /// who needs to be in time waits for a turn of milliseconds.
-pub(crate) fn keep_to(processors: Processors) -> io::Result<bool> {
+pub(crate) fn pin_to(processors: Processors) -> io::Result<bool> {
     let own = Pid::from_raw(0);
     let mut allowed = sched_getaffinity(own)?;
     let mut all = (0..CpuSet::count()).rev().filter(|&one| allowed.is_set(one).unwrap_or(false));
@@ -271,7 +271,7 @@ pub(crate) fn namespace_owner(namespace: &OwnedFd) -> io::Result<u32> {
 }
 
 /// From here on no descriptor but the first three is handed on at exec.
-fn hand_on_no_descriptors() -> io::Result<()> {
+fn close_descriptors_on_exec() -> io::Result<()> {
     const FIRST: libc::c_uint = 3;
     /// The most that are looked at one by one.
     const MANY: libc::rlim_t = 1 << 16;
@@ -357,7 +357,7 @@ impl ChildSetup {
             // SAFETY: as above.
             let _ = tcsetpgrp(unsafe { std::os::fd::BorrowedFd::borrow_raw(terminal) }, nix::unistd::getpid());
         }
-        hand_on_no_descriptors()?;
+        close_descriptors_on_exec()?;
         for &fd in &self.keeps {
             // SAFETY: the call takes numbers; a descriptor that is not open is an error.
             if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
@@ -370,7 +370,7 @@ impl ChildSetup {
 }
 
 /// A socket that hears Ethernet frames of one type on all devices. Reading it never waits.
-pub(crate) fn hear_frames(kind: u16) -> io::Result<OwnedFd> {
+pub(crate) fn open_frame_socket(kind: u16) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call takes three numbers.
     let fd = unsafe { libc::socket(libc::AF_PACKET, flags, i32::from(kind.to_be())) };

@@ -92,7 +92,7 @@ pub(crate) fn attach(scenario: &Scenario, config: &RunConfig) -> Result<Attached
     let attach = Attach { hosts: &hosts, forever: true };
     let mut spec = scenario.to_spec_attached(&attach).map_err(|faults| Stop::bad_input(faults.to_string()))?;
     if config.record.is_none() {
-        keep_nothing(&mut spec.record);
+        record_nothing(&mut spec.record);
     }
     let world = World::build(&spec).map_err(|error| Stop::bad_input(error.to_string()))?;
     let hosts: Vec<RealHost> = spec.external.hosts.iter().map(|host| real_host(&spec, host)).collect();
@@ -133,7 +133,7 @@ pub(crate) fn attach(scenario: &Scenario, config: &RunConfig) -> Result<Attached
 
 /// Nothing is written down, so that a network without results takes no more memory the longer it
 /// runs.
-fn keep_nothing(record: &mut RecordSpec) {
+fn record_nothing(record: &mut RecordSpec) {
     *record = RecordSpec {
         interval: Span::from_secs(100 * 365 * 86_400),
         flow_series_max: 0,

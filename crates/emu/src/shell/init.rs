@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::output::to_stderr;
 use crate::common::signals;
-use crate::common::sys::{ChildSetup, Processors, inherited, keep_to};
+use crate::common::sys::{ChildSetup, Processors, inherited, pin_to};
 
 /// Orders of the driver to init.
 #[derive(Debug, Serialize, Deserialize)]
@@ -119,7 +119,7 @@ fn start(config: RawFd) -> Result<Init, String> {
         return Err(String::new());
     }
     // Where it is refused they may be anywhere, and the verdict says what came of it.
-    let _ = keep_to(Processors::Others);
+    let _ = pin_to(Processors::Others);
     let mut init = Init { orders, reports, children: Vec::new(), outputs: Vec::new(), signals };
     for (place, program) in config.commands.iter().enumerate() {
         let child = init.spawn(place, program).map_err(|error| {

@@ -327,7 +327,7 @@ impl<'a> RunningNetwork<'a> {
                 next_sample = now + SAMPLE_INTERVAL.max(took.saturating_mul(SAMPLE_TIME_PART));
             }
             if now >= next_flush {
-                self.keep_rows();
+                self.flush_rows();
                 next_flush = now + FLUSH_INTERVAL;
             }
             self.wait(wake.min(next_sample).min(limit));
@@ -419,7 +419,7 @@ impl<'a> RunningNetwork<'a> {
     }
 
     /// Moves rows out of memory, to disk if they are wanted.
-    fn keep_rows(&mut self) {
+    fn flush_rows(&mut self) {
         let tables = self.connections.take_tables();
         let Some(store) = &mut self.store else { return };
         if let Err(error) = store.add(&tables) {
@@ -464,7 +464,7 @@ impl<'a> RunningNetwork<'a> {
         let lost = hosts.iter().map(|host| host.lost).sum();
         let commands = self.config.commands.iter().zip(&self.programs.status);
         let mut report = Report {
-            verdict: self.watch.verdict(lost, self.least_rtt, &machine).spoilt(without),
+            verdict: self.watch.verdict(lost, self.least_rtt, &machine).with_failures(without),
             lateness: self.watch.lateness(),
             waiting: self.watch.waiting(),
             machine,

@@ -54,7 +54,7 @@ impl Verdict {
     /// The same, of a network in which hosts were not what they should be: `why` says of each what.
     /// It cannot be believed then.
     #[must_use]
-    pub fn spoilt(mut self, why: Vec<String>) -> Verdict {
+    pub fn with_failures(mut self, why: Vec<String>) -> Verdict {
         if !why.is_empty() {
             self.validity = Validity::Invalid;
             self.reasons.splice(..0, why);
@@ -274,8 +274,8 @@ mod tests {
     fn a_host_without_its_device_spoils_the_run() {
         let quiet = Machine { wall_s: 10.0, busy_s: 1.0, ..Machine::default() };
         let good = || watch(&[(1000, Span::from_us(10))]).verdict(0, Span::from_ms(20), &quiet);
-        assert_eq!(good().spoilt(Vec::new()), good());
-        let spoilt = good().spoilt(vec!["laptop: gone".to_owned()]);
+        assert_eq!(good().with_failures(Vec::new()), good());
+        let spoilt = good().with_failures(vec!["laptop: gone".to_owned()]);
         assert_eq!((spoilt.validity, &spoilt.reasons[..]), (Validity::Invalid, &["laptop: gone".to_owned()][..]));
     }
 

@@ -356,7 +356,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// Tells a guest something about time, and serves it until it has understood.
     fn send_time(&mut self, place: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
-        let seq = guest.send_message(&mut self.patience, op, time).map_err(|error| guest.is_cut(&error))?;
+        let seq = guest.send_message(&mut self.patience, op, time).map_err(|error| guest.socket_failure(&error))?;
         loop {
             let guest = &self.guests[place];
             let message = guest.read_message(&mut self.patience)?;
@@ -376,7 +376,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let guest = &self.guests[place];
             let device = guest.net.as_ref().map_or(guest.listener.as_fd(), AsFd::as_fd);
             let mut fds = [PollFd::new(guest.time.as_fd(), PollFlags::POLLIN), PollFd::new(device, PollFlags::POLLIN)];
-            self.patience.wait(&mut fds).map_err(|error| guest.is_cut(&error))?;
+            self.patience.wait(&mut fds).map_err(|error| guest.socket_failure(&error))?;
             let [time, net] = fds.map(|fd| fd.any().unwrap_or(true));
             if net {
                 let Some(device) = &guest.net else {
@@ -385,7 +385,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
                     self.guests[place].net = Some(stream);
                     continue;
                 };
-                let request = Request::read(device, &mut self.patience).map_err(|error| guest.is_cut(&error))?;
+                let request =
+                    Request::read(device, &mut self.patience).map_err(|error| guest.socket_failure(&error))?;
                 self.on_request(place, request)?;
             } else if time {
                 let message = guest.read_message(&mut self.patience)?;
@@ -418,15 +419,15 @@ impl<N: Network, T: Tap> Controller<N, T> {
             }
         }
         let guest = &self.guests[place];
-        answer.write(&guest.time, &mut self.patience).map_err(|error| guest.is_cut(&error))
+        answer.write(&guest.time, &mut self.patience).map_err(|error| guest.socket_failure(&error))
     }
 
     fn on_request(&mut self, place: usize, request: Request) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
         let (answer, todo) = guest.device.handle(request).map_err(|fault| guest.fails(fault))?;
         match todo {
-            Todo::ConnectionSnapshot(queue) if queue == guest.send_queue() => self.read_sent(place)?,
-            Todo::ConnectionSnapshot(_) => guest.refill().map_err(|fault| guest.fails(fault))?,
+            Todo::ReadQueue(queue) if queue == guest.send_queue() => self.read_sent(place)?,
+            Todo::ReadQueue(_) => guest.refill().map_err(|fault| guest.fails(fault))?,
             Todo::Nothing => {}
         }
         let must_stop = self.guests[place].needs_call().map_err(|fault| self.guests[place].fails(fault))?;
@@ -440,7 +441,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
         let Some(answer) = answer else { return Ok(()) };
         let guest = &self.guests[place];
         let Some(device) = guest.net.as_ref() else { return Ok(()) };
-        self.patience.write(device, &answer).map_err(|error| guest.is_cut(&error))
+        self.patience.write(device, &answer).map_err(|error| guest.socket_failure(&error))
     }
 
     /// Sends what a guest has put into its queue.
@@ -556,7 +557,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             if !wants.map_err(|fault| guest.fails(fault))? {
                 continue;
             }
-            guest.device.call(queue, &mut self.patience).map_err(|error| guest.is_cut(&error))?;
+            guest.device.call(queue, &mut self.patience).map_err(|error| guest.socket_failure(&error))?;
             loop {
                 let guest = &self.guests[place];
                 let Some(answers) = guest.device.requests() else { break };
@@ -564,13 +565,13 @@ impl<N: Network, T: Tap> Controller<N, T> {
                     PollFd::new(answers.as_fd(), PollFlags::POLLIN),
                     PollFd::new(guest.time.as_fd(), PollFlags::POLLIN),
                 ];
-                self.patience.wait(&mut fds).map_err(|error| guest.is_cut(&error))?;
+                self.patience.wait(&mut fds).map_err(|error| guest.socket_failure(&error))?;
                 let [answer, time] = fds.map(|fd| fd.any().unwrap_or(true));
                 if time {
                     let message = guest.read_message(&mut self.patience)?;
                     self.on_time(place, message)?;
                 } else if answer {
-                    guest.device.hear_answer(&mut self.patience).map_err(|error| guest.is_cut(&error))?;
+                    guest.device.read_answer(&mut self.patience).map_err(|error| guest.socket_failure(&error))?;
                     break;
                 }
             }

@@ -96,7 +96,7 @@ impl Guest {
 
     /// The next message about time. If there is none for too long, it has failed.
     pub(super) fn read_message(&self, patience: &mut Patience) -> Result<Message, Failure> {
-        Message::read(&self.time, patience).map_err(|error| self.is_cut(&error))
+        Message::read(&self.time, patience).map_err(|error| self.socket_failure(&error))
     }
 
     /// A guest whose device is a radio.
@@ -115,7 +115,7 @@ impl Guest {
     }
 
     /// Its socket does not work.
-    pub(super) fn is_cut(&self, error: &io::Error) -> Failure {
+    pub(super) fn socket_failure(&self, error: &io::Error) -> Failure {
         if let Some(lapse) = Lapse::of(error) {
             return if lapse == Lapse::Interrupted { Failure::Interrupted } else { self.fails(lapse) };
         }

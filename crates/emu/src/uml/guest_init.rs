@@ -31,9 +31,9 @@ use super::files::{
 };
 use super::guest_time::GuestTime;
 use crate::common::diag::{ENDED_GROUPS, ended_connections, open_connections};
-use crate::common::net::{Net, be_device, set_sysctls};
+use crate::common::net::{Net, rename_device, set_sysctls};
 use crate::common::netlink::Netlink;
-use crate::common::sys::{ChildSetup, credit_entropy, hear_frames, set_terminal_size};
+use crate::common::sys::{ChildSetup, credit_entropy, open_frame_socket, set_terminal_size};
 
 /// Where programs may write.
 pub(crate) const TEMP_FOLDER: &str = "/run/tmp";
@@ -85,7 +85,7 @@ fn run_guest(work: &str, place: usize) -> Result<(), String> {
     // As systemd sets it.
     let _ = fs::write("/proc/sys/net/core/default_qdisc", "fq_codel");
     let at = config.addresses;
-    be_device("eth0", &config.device).map_err(failed("its device"))?;
+    rename_device("eth0", &config.device).map_err(failed("its device"))?;
     let net = Net::set_up(&config.device, at, config.mtu).map_err(failed("its device"))?;
     let is = set_sysctls(&config.host, &net, at, &config.sysctls)?;
     let is: Vec<String> = is.iter().map(|sysctl| format!("{}={}", sysctl.key, sysctl.value)).collect();
@@ -99,7 +99,7 @@ fn run_guest(work: &str, place: usize) -> Result<(), String> {
     let sockets = Netlink::open(SockProtocol::NetlinkSockDiag).map_err(failed("asking for sockets"))?;
     let ended =
         Netlink::listen(SockProtocol::NetlinkSockDiag, ENDED_GROUPS).map_err(failed("hearing of sockets that end"))?;
-    let wake = hear_frames(WAKE).map_err(failed("hearing of the controller"))?;
+    let wake = open_frame_socket(WAKE).map_err(failed("hearing of the controller"))?;
     std::thread::sleep(time_to_begin());
     let mut guest = RunningGuest {
         config,

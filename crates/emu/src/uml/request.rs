@@ -20,14 +20,14 @@ use crate::common::process::{Process, current_user, is_same_open_file};
 use crate::common::stop::Stop;
 
 /// How often this process looks for what its command in a guest has written, in the machine's time.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Exit code of a command that was left with [`super::console::LEAVE_KEY`]: as if it was
 /// interrupted.
-const LEFT: u8 = 130;
+const LEAVE_STATUS: u8 = 130;
 
 /// Longest text of a command's status.
-const STATUS: u64 = 64;
+const MAX_STATUS_BYTES: u64 = 64;
 
 /// The folder that guests share with their network's process. It is in memory, nobody outside of
 /// the network sees it, and it is this user's.
@@ -74,7 +74,7 @@ pub(crate) fn run(network: &Process, work: &Path, host: usize, command: &[&str])
     let mut shown = 0;
     loop {
         // In this order: what was written before the end is all there is.
-        let status = work.text(&files::status_file(&name), STATUS).map_err(failed)?;
+        let status = work.text(&files::status_file(&name), MAX_STATUS_BYTES).map_err(failed)?;
         if let Some(mut file) = work.read(&files::output_file(&name)).map_err(failed)? {
             file.seek(SeekFrom::Start(shown)).map_err(failed)?;
             let more = UntrustedFolder::written(&file).saturating_sub(shown);
@@ -89,15 +89,15 @@ pub(crate) fn run(network: &Process, work: &Path, host: usize, command: &[&str])
             return Err(Stop::failure(format!("network {pid} has ended before the command")));
         }
         let Some(keyboard) = &mut keyboard else {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
             continue;
         };
         let mut keys = [PollFd::new(keyboard.descriptor(), PollFlags::POLLIN)];
         // Interrupted by the terminal's new size, which is looked at below.
-        let _ = poll(&mut keys, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO));
+        let _ = poll(&mut keys, PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::ZERO));
         let has_keys = keys[0].any().unwrap_or(false);
         if keyboard.send(&work.path(), has_keys).map_err(failed)? == Typed::Leave {
-            return Ok(ExitCode::from(LEFT));
+            return Ok(ExitCode::from(LEAVE_STATUS));
         }
     }
 }

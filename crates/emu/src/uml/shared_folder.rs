@@ -19,11 +19,11 @@ const PLACES: [&str; 3] = ["/media", "/mnt", "/srv"];
 const OPTIONS: &str = "mode=700,nr_inodes=65536";
 
 /// Longest text of a command's status.
-const STATUS: u64 = 64;
+const MAX_STATUS_BYTES: u64 = 64;
 /// Longest text about how a guest began.
-const READY: u64 = 64 << 10;
+const MAX_READY_BYTES: u64 = 64 << 10;
 /// Bytes of a guest's output that are looked at, at most.
-const SAID: u64 = 16 << 10;
+const MAX_LOG_BYTES: u64 = 16 << 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -76,12 +76,12 @@ impl SharedFolder {
 
     /// How a guest began.
     pub(crate) fn ready(&self, name: &str) -> Option<String> {
-        self.text(name, READY).map(|text| visible(&text))
+        self.text(name, MAX_READY_BYTES).map(|text| visible(&text))
     }
 
     /// A short file: a number, or some.
     pub(crate) fn status(&self, name: &str) -> Option<String> {
-        self.text(name, STATUS)
+        self.text(name, MAX_STATUS_BYTES)
     }
 
     /// A file that is a page at most.
@@ -109,8 +109,9 @@ impl SharedFolder {
         let Some(mut file) = self.read(name) else { return Vec::new() };
         let len = file.metadata().map_or(0, |about| about.len());
         let mut bytes = Vec::new();
-        let _ =
-            file.seek(SeekFrom::Start(len.saturating_sub(SAID))).and_then(|_| file.take(SAID).read_to_end(&mut bytes));
+        let _ = file
+            .seek(SeekFrom::Start(len.saturating_sub(MAX_LOG_BYTES)))
+            .and_then(|_| file.take(MAX_LOG_BYTES).read_to_end(&mut bytes));
         let text = visible(&String::from_utf8_lossy(&bytes));
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(many)..].iter().map(|&line| line.to_owned()).collect()
@@ -149,7 +150,9 @@ mod tests {
         assert_eq!(work.status("large").map(|text| text.len()), Some(64));
         assert_eq!(work.page("large").len(), 4096);
         assert!(work.bytes("large", 1 << 20).unwrap_err().contains("more than 1048576 bytes"));
-        assert!(work.last_lines("large", 3).iter().all(|line| line.len() <= 6 * usize::try_from(SAID).unwrap()));
+        assert!(
+            work.last_lines("large", 3).iter().all(|line| line.len() <= 6 * usize::try_from(MAX_LOG_BYTES).unwrap())
+        );
         fs::write(top.join("log"), b"one\ntwo\x1b]0;t\x07\nthr\xe2\x80\xaeee\nfour \xff\n").unwrap();
         assert_eq!(work.last_lines("log", 3), ["two\\u001b]0;t\\u0007", "thr\\u202eee", "four \u{fffd}"]);
         assert_eq!(work.bytes("log", 100).map(|bytes| bytes.len()), Ok(30));

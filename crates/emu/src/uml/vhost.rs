@@ -115,7 +115,7 @@ pub enum Todo {
     /// Nothing.
     Nothing,
     /// The guest has changed this queue.
-    ConnectionSnapshot(usize),
+    ReadQueue(usize),
 }
 
 /// Features that every device offers: VIRTIO_F_VERSION_1, and the protocol's own features.
@@ -197,7 +197,7 @@ impl Device {
                 None
             }
             VRING_KICK => {
-                todo = Todo::ConnectionSnapshot(self.place(body)?);
+                todo = Todo::ReadQueue(self.place(body)?);
                 None
             }
             // Notices are messages: descriptors for them are not used.
@@ -261,7 +261,7 @@ impl Device {
     ///
     /// # Errors
     /// The guest has ended, or did not know the queue.
-    pub fn hear_answer(&self, patience: &mut Patience) -> io::Result<()> {
+    pub fn read_answer(&self, patience: &mut Patience) -> io::Result<()> {
         let Some(requests) = self.requests() else { return Err(io::ErrorKind::NotConnected.into()) };
         let mut answer = [0; 20];
         patience.read_theirs(requests, &mut answer)?;
