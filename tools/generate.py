@@ -430,11 +430,15 @@ ANALYSIS_TABLES = {
 }
 
 
+BEGIN_TABLES, END_TABLES = "<!-- tables: written by `make generate` -->", "<!-- end of tables -->"
+
+
 def results(
     meanings: dict[str, dict[str, str]], abouts: dict[str, str], analysis: dict[str, list[tuple[str, str]]]
 ) -> str:
-    head = (ROOT / "docs/results.head.md").read_text(encoding="utf-8")
-    out = [head]
+    """The page on results with its tables as the code has them."""
+    head, _, _ = RESULTS.read_text(encoding="utf-8").partition(BEGIN_TABLES)
+    out = [f"{head}{BEGIN_TABLES}", ""]
 
     def add(title: str, about: str, columns: dict[str, str]) -> None:
         out.extend([title, "", about, "", "| column | unit and meaning |", "|---|---|"])
@@ -446,7 +450,7 @@ def results(
     out.append(ANALYSIS_HEAD)
     for table, pairs in analysis.items():
         add(f"### {table} of a capture" if table in meanings else f"### {table}", ANALYSIS_TABLES[table], dict(pairs))
-    return "\n".join(out).rstrip() + "\n"
+    return "\n".join([*out, END_TABLES]) + "\n"
 
 
 def by_definition(schema: Schema) -> str:
