@@ -44,6 +44,7 @@ playground: ## The simulator as a web page, for airtcp play; needs Node and npm,
 	@tools/check_tools.sh playground
 	cargo build --profile web --package airtcp-web --lib --target wasm32-unknown-unknown --config '$(WEB_FLAGS)'
 	npm --prefix playground ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	cargo run --quiet --package airtcp-sim --example schema > playground/schema.json
 	npm --prefix playground run --silent types
 	npm --prefix playground run --silent lint
 	npm --prefix playground run --silent build

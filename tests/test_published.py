@@ -60,6 +60,16 @@ def test_every_page_is_written_from_the_published_verdicts(verdicts: ModuleType)
     assert [path for path, text in pages.items() if path.read_text(encoding="utf-8") != text] == []
 
 
+def test_matrices_stand_on_one_page(verdicts: ModuleType) -> None:
+    """A page of their own has them, and RESULTS.md of that study links to it."""
+    for study_id, of_page in verdicts.PAGES.items():
+        results = (ROOT / "studies" / study_id / "RESULTS.md").read_text(encoding="utf-8")
+        cells = [line for line in of_page.read_text(encoding="utf-8").splitlines() if line.startswith("| **")]
+        assert len(cells) > 10
+        assert [line for line in cells if line in results] == []
+        assert f"](../../{of_page.relative_to(ROOT)})" in results
+
+
 def test_published_verdicts_follow_from_their_checks(study: files.Study, found: Json) -> None:
     assert published.faults(study, found) == []
     assert found["mode"] in prepare.MODES

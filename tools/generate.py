@@ -1,12 +1,12 @@
 """Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md, docs/policies/,
-docs/clauses.md, crates/sim/schema.json (for the page), playground/schema.json (for its types) and tables of keys in
-docs/sweeps.md and docs/studies.md.
+docs/clauses.md, crates/sim/schema.json (for the page) and tables of keys in docs/sweeps.md and docs/studies.md.
 
 Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import keyword
@@ -31,7 +31,6 @@ POLICIES = ROOT / "docs/policies"
 SWEEPS = ROOT / "docs/sweeps.md"
 STUDIES = ROOT / "docs/studies.md"
 SCHEMA = ROOT / "crates/sim/schema.json"
-SCHEMA_OF_TYPES = ROOT / "playground/schema.json"
 
 TOP = "Scenario"
 
@@ -431,11 +430,15 @@ ANALYSIS_TABLES = {
 }
 
 
+BEGIN_TABLES, END_TABLES = "<!-- tables: written by `make generate` -->", "<!-- end of tables -->"
+
+
 def results(
     meanings: dict[str, dict[str, str]], abouts: dict[str, str], analysis: dict[str, list[tuple[str, str]]]
 ) -> str:
-    head = (ROOT / "docs/results.head.md").read_text(encoding="utf-8")
-    out = [head]
+    """The page on results with its tables as the code has them."""
+    head, _, _ = RESULTS.read_text(encoding="utf-8").partition(BEGIN_TABLES)
+    out = [f"{head}{BEGIN_TABLES}", ""]
 
     def add(title: str, about: str, columns: dict[str, str]) -> None:
         out.extend([title, "", about, "", "| column | unit and meaning |", "|---|---|"])
@@ -447,7 +450,7 @@ def results(
     out.append(ANALYSIS_HEAD)
     for table, pairs in analysis.items():
         add(f"### {table} of a capture" if table in meanings else f"### {table}", ANALYSIS_TABLES[table], dict(pairs))
-    return "\n".join(out).rstrip() + "\n"
+    return "\n".join([*out, END_TABLES]) + "\n"
 
 
 def by_definition(schema: Schema) -> str:
@@ -491,7 +494,8 @@ def generated(core: ModuleType) -> dict[Path, str]:
     spec.loader.exec_module(explain)
     pages = {POLICIES / name: text for name, text in explain.files(core.pages(), json.loads(core.schema())).items()}
     return {
-        PYTHON: python(schema),
+        # A copy: classes are marked in it, which neither pages nor engines know.
+        PYTHON: python(copy.deepcopy(schema)),
         DOCS: docs(schema),
         RESULTS: results(run.meanings, run.abouts, core.Analysis.columns()),
         **pages,
@@ -499,7 +503,6 @@ def generated(core: ModuleType) -> dict[Path, str]:
         STUDIES: page(STUDIES),
         **clauses.generated(),
         SCHEMA: by_definition(for_page(schema)),
-        SCHEMA_OF_TYPES: by_definition(schema),
     }
 
 

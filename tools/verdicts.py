@@ -41,7 +41,8 @@ from airtcp.study.published_runs import DIGESTS, digests_of
 ROOT = Path(__file__).parent.parent
 STUDIES = ROOT / "studies"
 PAGES = {"remedies": ROOT / "docs/remedies.md"}
-"""Pages that have a study's matrices, below what PAGE.head.md says."""
+"""Pages that have a study's matrices, below a text that people write. RESULTS.md of such a study links to them."""
+BEGIN_MATRICES, END_MATRICES = "<!-- matrices: written by tools/verdicts.py -->", "<!-- end of matrices -->"
 COUNTS = ROOT / "docs/studies.md"
 """Has the counts of all studies between two markers."""
 BEGIN, END = "<!-- verdicts: written by tools/verdicts.py -->", "<!-- end of verdicts -->"
@@ -160,7 +161,11 @@ def results(found: Json) -> Iterator[str]:
         yield from (f"- *{cell(f['claim'])}* ({f['verdict_text']}): {cell(f['note'])}" for f in notes)
     for part in matrices(found):
         yield f"\n## {part.title}\n"
-        yield from markdown(part, 3)
+        if of_page := PAGES.get(found["study"]):
+            path = of_page.relative_to(ROOT)
+            yield f"[{path}](../../{path}) has the advice, the rule, the maps and every cell."
+        else:
+            yield from markdown(part, 3)
     if found["tables"]:
         yield "\n## Figures as tables\n"
         yield "Means over the seeds with half of their 95 % intervals; in parentheses, against the first cell."
@@ -180,8 +185,9 @@ def matrices(found: Json) -> list[Matrix]:
 
 
 def page(file: Path, found: Json) -> str:
-    """The matrices below a text that people write."""
-    lines = [file.with_suffix(".head.md").read_text(encoding="utf-8").rstrip(), ""]
+    """A page with the matrices as they were published."""
+    head, _, _ = file.read_text(encoding="utf-8").partition(BEGIN_MATRICES)
+    lines = [f"{head}{BEGIN_MATRICES}", ""]
     preliminary = "" if found["mode"] == "full" else " **Preliminary: few points and few seeds.**"
     lines += [
         f"From `{found['command']}`: {found['runs']} runs, seeds {found['seeds']}, engine "
@@ -191,7 +197,7 @@ def page(file: Path, found: Json) -> str:
     ]
     for matrix in matrices(found):
         lines += markdown(matrix)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", END_MATRICES]) + "\n"
 
 
 def counts(everything: Sequence[Json]) -> str:

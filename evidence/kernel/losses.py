@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the kernel's TCP over paths that lose and delay single packets by script, and records every packet.
 
-    sudo evidence/kernel/losses.py                            # all cases; writes evidence/figures/kernel/losses.json
+    sudo evidence/kernel/losses.py                            # all cases; writes evidence/figures/kernel/losses.json.gz
     sudo evidence/kernel/losses.py --only tail_rtt_100 --settings default no_sack --show
     sudo evidence/kernel/losses.py --captures tests/data/captures
 
@@ -36,8 +36,11 @@ from typing import Any
 import loss_cases
 import run
 
-OUT = run.ROOT / "evidence/figures/kernel/losses.json"
-AS_IS = OUT.with_name("losses_as_is.json")
+sys.path.append(str(run.ROOT / "evidence"))
+import recorded
+
+OUT = run.ROOT / "evidence/figures/kernel/losses.json.gz"
+AS_IS = OUT.with_name("losses_as_is.json.gz")
 ATTEMPTS = 6
 AHEAD = 4
 SAME_MS = 1.0
@@ -466,7 +469,7 @@ def write(out: pathlib.Path, results: list[tuple[Json, str, str, Json]]) -> None
     """Cases that were not run stay as they are in the file."""
     entries = {entry["name"]: entry for entry in compact(results)}
     if out.exists():
-        entries = {e["name"]: e for e in json.loads(out.read_text())["cases"]} | entries
+        entries = {e["name"]: e for e in json.loads(recorded.read(out))["cases"]} | entries
     lines = []
     for name in (c["name"] for c in loss_cases.cases()):
         if name in entries:
@@ -475,7 +478,7 @@ def write(out: pathlib.Path, results: list[tuple[Json, str, str, Json]]) -> None
             body = ",\n".join(f"   {json.dumps(k)}: {json.dumps(r, separators=(',', ':'))}" for k, r in runs.items())
             lines.append(json.dumps(entry)[:-1] + ', "runs": {\n' + body + "}}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n")
+    recorded.write(out, json.dumps(head(), indent=1)[:-2] + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def capture(pathemu: list[str], folder: pathlib.Path) -> None:

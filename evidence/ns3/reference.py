@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs ns-3 over sets of WLAN cells and writes evidence/figures/ns3/*.json, for comparison with airtcp.
+"""Runs ns-3 over sets of WLAN cells and writes evidence/figures/ns3/*.json.gz, for comparison with airtcp.
 
     .venv/bin/python evidence/ns3/reference.py [--only NAME ...] [--all | --check]
 
@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import recorded  # noqa: E402
 from ns3_runs import ROOT, WHEEL, Ns3Error, prepare, wlan  # noqa: E402
 
 OUT = ROOT / "evidence/figures/ns3"
@@ -218,12 +219,13 @@ def text(cells: list[dict[str, Any]]) -> str:
 
 
 def stored_cells(name: str) -> dict[str, dict[str, Any]]:
-    file = OUT / f"{name}.json"
-    return {cell["name"]: cell for cell in json.loads(file.read_text())["cells"]} if file.exists() else {}
+    file = OUT / f"{name}.json.gz"
+    return {cell["name"]: cell for cell in json.loads(recorded.read(file))["cells"]} if file.exists() else {}
 
 
 def write(name: str, keep: bool) -> None:
     """Runs the cells of a set. After each the file is written, so that work that is cut off can go on."""
+    file = OUT / f"{name}.json.gz"
     kept = stored_cells(name) if keep else {}
     OUT.mkdir(parents=True, exist_ok=True)
     cells: list[dict[str, Any]] = []
@@ -243,8 +245,8 @@ def write(name: str, keep: bool) -> None:
         print(f"{name}: {cell.name}: up {ups} down {downs} Mbit/s", flush=True)
         done = {c["name"] for c in cells}
         # What an earlier call left of the later cells stays until its turn comes.
-        (OUT / f"{name}.json").write_text(text(cells + [c for c in kept.values() if c["name"] not in done]))
-    (OUT / f"{name}.json").write_text(text(cells))
+        recorded.write(file, text(cells + [c for c in kept.values() if c["name"] not in done]))
+    recorded.write(file, text(cells))
 
 
 def check(name: str) -> list[str]:

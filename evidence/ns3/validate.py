@@ -24,6 +24,8 @@ from collections.abc import Iterable
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded
 from airtcp_runs import ROOT, airtcp_command, measure
 
 REFERENCE = ROOT / "evidence/figures/ns3"
@@ -291,7 +293,7 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for kind in args.only or SETS:
-            cells = json.loads((REFERENCE / f"{kind}.json").read_text())["cells"]
+            cells = json.loads(recorded.read(REFERENCE / f"{kind}.json.gz"))["cells"]
             cells = [c for c in cells if is_comparable(c)]
             n = len(cells)
             found = list(pool.map(compare, [kind] * n, cells, [pathlib.Path(work)] * n, range(n)))

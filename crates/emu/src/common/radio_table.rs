@@ -106,6 +106,6 @@ mod tests {
         let table = RadioTable(Vec::new()).table();
         let rows: Vec<String> =
             table.columns.iter().map(|column| format!("| `{}` | {} |", column.name, column.unit_and_meaning)).collect();
-        assert!(page.contains(&rows.join("\n")), "docs/results.head.md must have\n{}", rows.join("\n"));
+        assert!(page.contains(&rows.join("\n")), "docs/results.md must have\n{}", rows.join("\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! Against the Linux kernel's own packets (`evidence/figures/kernel/losses.json`, made by
+//! Against the Linux kernel's own packets (`evidence/figures/kernel/losses.json.gz`, made by
 //! `evidence/kernel/losses.py`): the same scripts of lost and delayed packets, run with the profile
 //! `linux-6`, send the same segments at the same times.
 //!
@@ -370,17 +370,17 @@ fn explain(reason: &str) -> &'static str {
 // [RFC6675-6-1] [RFC8985-4-1] [RFC8985-9.2-1] [RFC9438-4.6-1]
 #[test]
 fn loss_recovery_is_as_in_the_kernel() {
-    compare(include_str!("../../../../../evidence/figures/kernel/losses.json"), ACCEPTED);
+    compare(include_bytes!("../../../../../evidence/figures/kernel/losses.json.gz"), ACCEPTED);
 }
 
 /// ACKs are delayed and compressed as everywhere.
 #[test]
 fn loss_recovery_with_the_kernels_own_acks_is_as_in_the_kernel() {
-    compare(include_str!("../../../../../evidence/figures/kernel/losses_as_is.json"), ACCEPTED_AS_IS);
+    compare(include_bytes!("../../../../../evidence/figures/kernel/losses_as_is.json.gz"), ACCEPTED_AS_IS);
 }
 
-fn compare(reference: &str, list: &'static str) {
-    let reference: Value = serde_json::from_str(reference).unwrap();
+fn compare(reference: &[u8], list: &'static str) {
+    let reference: Value = serde_json::from_reader(flate2::read::GzDecoder::new(reference)).unwrap();
     let (mut told, mut differ) = (String::new(), String::new());
     let (mut compared, mut in_packets) = (0, 0);
     let mut accepted = accepted(list);
