@@ -26,7 +26,7 @@ from airtcp.analysis.printed import Printed
 from airtcp.analysis.reading import Keep, Spool, columns
 from airtcp.analysis.results import TABLES, sentence
 from airtcp.analysis.show import amount, overview
-from airtcp.commands.analyze import default_folder
+from airtcp.cli.commands.analyze import default_folder
 from airtcp.errors import NotOursError, ResultsError
 from conftest import AIRTCP, ROOT, SMALL, Command
 from sample_capture import analysis, flow, frames

@@ -237,7 +237,7 @@ INSTALLED = pytest.mark.skipif(not page_installed(), reason="needs `make playgro
 
 def test_without_the_page_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from airtcp._terminal import StopError
-    from airtcp.commands import play
+    from airtcp.cli.commands import play
 
     monkeypatch.setattr(play, "__file__", str(tmp_path / "commands/play.py"))
     with pytest.raises(StopError, match=r"make playground.*Node 20"):

@@ -1,4 +1,4 @@
-"""JSON as airtcp writes it, text that a terminal only shows, and what tells a link from a file."""
+"""JSON as airtcp writes it, text that a terminal only shows, durations, and what tells a link from a file."""
 
 from __future__ import annotations
 
@@ -41,3 +41,13 @@ def visible(text: str) -> str:
 def on_one_line(text: str) -> str:
     """A name within a message: with a line of its own it could pass for another message."""
     return visible(text).replace("\n", "\\u000a").replace("\t", "\\u0009")
+
+
+def duration(seconds: float) -> str:
+    """A duration in words: `40 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
