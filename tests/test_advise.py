@@ -12,10 +12,11 @@ import pytest
 
 import airtcp
 from airtcp import _airtcp
-from airtcp.advice.network import Line, Network, NotHereError, seconds
+from airtcp.advice.network import Line, Network, NotHereError
 from airtcp.advice.ranking import AdviseError, catalogue, rule, scene, scenes
 from airtcp.catalogue import Catalogue
 from airtcp.errors import StudyError, SweepError
+from airtcp.scenario_json import seconds
 from airtcp.study.files import read
 from airtcp.sweeps.definition import Sweep
 from conftest import ROOT, Command

@@ -20,7 +20,7 @@ from pypdf import PdfReader
 import airtcp
 from airtcp import cli
 from airtcp.errors import ResultsError
-from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
+from airtcp.figure_style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import interactive, look, model
 from airtcp.report.page import anchor, file_name, grouped, measured, write
 from browsing import NEEDS_CHROMIUM, WIDTHS, Outline, Visit

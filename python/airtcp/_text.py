@@ -1,4 +1,4 @@
-"""JSON as airtcp writes it, text that a terminal only shows, durations, and what tells a link from a file."""
+"""JSON as airtcp writes it, text that a terminal only shows, durations and sizes in words, links told from files."""
 
 from __future__ import annotations
 
@@ -51,3 +51,11 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def amount(number: float) -> str:
+    """A number of bytes with a decimal unit: `1.2 MB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size * 0.9995:
+            return f"{number / size:.3g} {unit}" if number < size * 999.5 else f"{number / size:.0f} {unit}"
+    return f"{number:.0f} B"

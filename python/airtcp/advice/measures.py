@@ -19,7 +19,8 @@ import numpy as np
 import polars as pl
 
 from airtcp import stats
-from airtcp.advice.network import BULK, TIMED, Network, kind
+from airtcp.advice.network import Network
+from airtcp.traffic_kinds import BULK, TIMED, kind
 
 if TYPE_CHECKING:
     from airtcp.results import Results

@@ -17,16 +17,11 @@ from typing import Any, Final
 
 from airtcp import _airtcp
 from airtcp.catalogue import Catalogue, Remedy
+from airtcp.scenario_json import bps, host_of, name_of, stations_of
+from airtcp.traffic_kinds import PROBES, TCP, kind
 
 Json = dict[str, Any]
 
-BULK: Final = ("unlimited", "transfer", "stream")
-"""Kinds of TCP traffic whose goodput counts."""
-TIMED: Final = ("transfer", "web")
-"""Kinds of TCP traffic that end, whose times count."""
-TCP: Final = (*BULK, "web")
-PROBES: Final = ("call", "train", "ping")
-"""Kinds of traffic that show the latency."""
 DEFAULT_PROFILE: Final = "linux-6"
 
 
@@ -48,20 +43,6 @@ class Line:
     rtt_ms: float
     """Mean of the least round trips of the TCP flows."""
     source: str
-
-
-def host_of(end: str) -> str:
-    """The node of an end of a flow: `sta` of `sta[3]`."""
-    return re.sub(r"\[\d+\]$", "", end)
-
-
-def stations_of(scenario: Mapping[str, Any]) -> set[str]:
-    """The nodes that are stations of its WLANs. An entry is a name or a table."""
-    return {
-        host_of(entry if isinstance(entry, str) else entry["node"])
-        for wlan in scenario.get("wlans", [])
-        for entry in wlan["stations"]
-    }
 
 
 class Network:
@@ -312,22 +293,6 @@ def _is_of(name: str, entry: Mapping[str, Any]) -> bool:
     return sorted(ends) == sorted([host_of(entry["from"]), host_of(entry["to"])])
 
 
-def bps(rate: str | float) -> float:
-    """Bits per second of a rate as scenarios write it."""
-    if isinstance(rate, (int, float)):
-        return float(rate)
-    found = re.fullmatch(r"([0-9.]+)\s*([kMGT]?)bit/s", rate)
-    assert found is not None, rate
-    return float(found[1]) * {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2]]
-
-
-def seconds(span: str) -> float:
-    """Seconds of a span as scenarios write it; NaN if it is none."""
-    found = re.fullmatch(r"([0-9.]+)\s*(ns|us|ms|s|min|h)", span.strip())
-    scale = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-    return float(found[1]) * scale[found[2]] if found else float("nan")
-
-
 def rates(document: Mapping[str, Any], line: Line) -> tuple[float, float]:
     """The line's rate in its own direction and in the other one."""
     entry = document["links"][line.entry]
@@ -405,18 +370,6 @@ def _put_line(document: Json, remedy: Remedy, line: Line, flows: int) -> None:
 
 
 # --- small things -----------------------------------------------------------------------------------------------------
-
-
-def kind(flow: Mapping[str, Any]) -> str:
-    """The kind of a flow's traffic."""
-    return name_of(flow.get("traffic", "unlimited"))
-
-
-def name_of(value: Any) -> str:  # noqa: ANN401
-    """The name of a policy or kind, given as a name or as a table."""
-    if isinstance(value, Mapping):
-        return str(value.get("name", value.get("kind", "")))
-    return str(value)
 
 
 def _is_call_down(flow: Mapping[str, Any], stations: set[str]) -> bool:

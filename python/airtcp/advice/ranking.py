@@ -15,12 +15,13 @@ import numpy as np
 
 from airtcp import _airtcp, stats
 from airtcp.advice.measures import UNITS, Sample, least_delays, sample, table
-from airtcp.advice.network import Line, Network, NotHereError, narrowest, packets, rates, seconds
+from airtcp.advice.network import Line, Network, NotHereError, narrowest, packets, rates
 from airtcp.catalogue import Catalogue, Remedy
 from airtcp.errors import StudyError
 from airtcp.execution import Execution
 from airtcp.expressions import nearest
 from airtcp.runner import Job
+from airtcp.scenario_json import seconds
 from airtcp.study.files import Matrix, MatrixMeasure, MatrixRow, matrices
 from airtcp.study.find import SHIPPED
 from airtcp.study.matrix import FINE, NOTHING, OPEN, REMEDY, Cell, advised, compared, is_fine

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from airtcp.advice.network import bps, host_of, name_of, seconds
 from airtcp.report.look import number
+from airtcp.scenario_json import bps, host_of, name_of, seconds
 
 Json = Mapping[str, Any]
 Facts = dict[str, list[Any]]

@@ -35,7 +35,7 @@ from airtcp.sweeps.file import (
     SweepFile,
     VariantTable,
 )
-from airtcp.sweeps.measures import Column, Measure
+from airtcp.tasks.measures import Column, Measure
 
 if TYPE_CHECKING:
     from airtcp.scenario import Scenario

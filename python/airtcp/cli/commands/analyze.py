@@ -38,8 +38,9 @@ def analyze(args: argparse.Namespace) -> int:
 
     from airtcp._inlet import interruptible
     from airtcp.analysis.printed import Printed
-    from airtcp.analysis.reading import Keep, save
+    from airtcp.analysis.reading import Keep
     from airtcp.analysis.results import FORMAT, Analysis
+    from airtcp.captures import save
     from airtcp.results import Folder
 
     try:

@@ -26,8 +26,6 @@ INVALID: Final = 3
 """Exit code of a run in which time was not kept."""
 TAKES_COMMAND: Final = ("shell", "exec")
 """Commands with a command of their own behind `--`."""
-TCP: Final = ("unlimited", "transfer", "web", "stream")
-"""Kinds of traffic that are applications on TCP."""
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
@@ -102,11 +100,13 @@ def prediction(
     Raises:
         StopError: no flow of TCP begins at one of them.
     """
+    from airtcp.traffic_kinds import TCP, kind
+
     names = {name for host in hosts for name in (host, host.partition("[")[0])}
     names |= {node["name"] for node in scenario["nodes"] if node.get("attach")}
     nodes = [{key: value for key, value in node.items() if key != "attach"} for node in scenario["nodes"]]
     flows = [dict(flow) for flow in scenario["flows"]]
-    of_tcp = [flow for flow in flows if flow["from"] in names and flow["traffic"]["kind"] in TCP]
+    of_tcp = [flow for flow in flows if flow["from"] in names and kind(flow) in TCP]
     for flow in of_tcp:
         if flow["from"] in gates:
             continue

@@ -104,8 +104,9 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from airtcp.study.prepare import prepare
-    from airtcp.study.run import Asked, check_folder, default_folder
+    from airtcp.study.run import check_folder, default_folder
     from airtcp.study.run import run as run_study
+    from airtcp.study.run_options import RunOptions
     from airtcp.sweeps.definition import changes_of
 
     mode: Mode = "full" if args.full else "quick"
@@ -124,12 +125,13 @@ def run(args: argparse.Namespace) -> int:
         ask = tell_of_planning(whole.id, interrupts, quiet=args.quiet)
         prepared = prepare(wanted, mode, args.seeds, changes_of(args.changes), ask, args.kernel)
         check_kernel(args, [one.plan for one in prepared])
-        asked = Asked(args.id, mode, args.seeds, figures, experiments, changes, args.kernel, _budget(args, prepared))
+        budget = _budget(args, prepared)
+        options = RunOptions(args.id, mode, args.seeds, figures, experiments, changes, args.kernel, budget)
         document = run_study(
             wanted,
             prepared,
             folder,
-            asked,
+            options,
             executor=args.executor,
             jobs=args.jobs,
             memory_limit=args.memory_limit,

@@ -94,7 +94,7 @@ def fault(scenario: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class Output:
-    """A run of kernels, as `airtcp.sweeps.measures.take` asks for it."""
+    """A run of kernels, as `airtcp.tasks.measures.take` asks for it."""
 
     summary: str
     meanings: Mapping[str, Mapping[str, str]]
