@@ -152,6 +152,7 @@ title = "M"
 text = "T"
 margin = 1.5
 costs = ["router"]
+rule = "rule.toml"
 catalogue = "catalogue.toml"
 measures = [
   { name = "u", title = "U", better = "more",
