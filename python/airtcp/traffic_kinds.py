@@ -13,7 +13,9 @@ TIMED: Final = ("transfer", "web")
 """Kinds of TCP traffic that end, whose times count."""
 TCP: Final = (*BULK, "web")
 """Applications on TCP."""
-PROBES: Final = ("call", "train", "ping")
+ONE_WAY_PROBES: Final = ("call", "train")
+"""Kinds of traffic whose packets show the latency of one direction."""
+PROBES: Final = (*ONE_WAY_PROBES, "ping")
 """Kinds of traffic that show the latency."""
 WITHOUT_MEASURE: Final = ("cbr", "buffer_probe")
 """Kinds of traffic that load the network and are not scored."""
