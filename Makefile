@@ -74,7 +74,7 @@ bpf: ## Rebuild the BPF objects of crates/host; needs clang-14 and rustup's llvm
 	@crates/host/bpf/build.sh
 
 .PHONY: lint
-lint: $(BUILD) $(DEV) ## Formatting, lints and types
+lint: $(BUILD) $(DEV) ## Formatting, lints, types, and layers of the package
 	@tools/check_tools.sh lint
 	$(BIN)/python tools/comments.py
 	cargo fmt --all --check
@@ -87,6 +87,7 @@ lint: $(BUILD) $(DEV) ## Formatting, lints and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python -m mypy.stubtest airtcp._airtcp --ignore-missing-stub
 
 .PHONY: bench

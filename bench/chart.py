@@ -16,7 +16,7 @@ import pathlib
 import sys
 from typing import Any
 
-from airtcp.plots.style import COLOURS, style
+from airtcp.figure_style import COLOURS, style
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "bench/speed.json"

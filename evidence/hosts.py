@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import page
 
 from airtcp import _airtcp, stats
-from airtcp.commands import host as host_command
+from airtcp.cli.commands import host as host_command
 
 Json = dict[str, Any]
 Measured = TypeVar("Measured")

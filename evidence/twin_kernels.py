@@ -24,8 +24,9 @@ import polars as pl
 
 from airtcp import _airtcp
 from airtcp.advice.measures import LATE_S, LATENCY_QUANTILE, Sample
-from airtcp.advice.network import Network, name_of, seconds
+from airtcp.advice.network import Network
 from airtcp.advice.ranking import catalogue
+from airtcp.scenario_json import name_of, seconds
 
 Json = dict[str, Any]
 

@@ -45,7 +45,7 @@ function findings() {
 
 /** The remedies, without what the page does not look at. */
 function catalogue() {
-  const { remedies } = parse(readFileSync(join(ROOT, "studies/remedies/catalogue.toml"), "utf8"));
+  const { remedies } = parse(readFileSync(join(ROOT, "python/airtcp/advice/data/remedies.toml"), "utf8"));
   return remedies.map(({ name, text, needs, set, line, parts }) => ({ name, text, needs, set, line, parts }));
 }
 

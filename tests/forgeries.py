@@ -10,11 +10,11 @@ from typing import Any, Final
 import polars as pl
 
 import airtcp
-from airtcp.sweeps.measures import Extract
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.results import SweepResults
 from airtcp.sweeps.store import Store
-from airtcp.sweeps.task import key_of
+from airtcp.tasks.measures import Extract
+from airtcp.tasks.task import key_of
 from forging import DEFINITION, TASKS, Copy, Json, arms
 from sample_sweep import FAILS
 

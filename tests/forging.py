@@ -15,7 +15,7 @@ from airtcp import Sweep
 from airtcp._marker import MARKER, Marker, names_in, sha256_of
 from airtcp._text import to_json
 from airtcp.sweeps.store import JOURNAL, _line
-from airtcp.sweeps.task import key_of
+from airtcp.tasks.task import key_of
 from conftest import ROOT
 from sample_sweep import FAILS, TINY
 
@@ -137,10 +137,11 @@ def make(kind: str, folder: Path) -> None:
         from airtcp.report.page import write
         from airtcp.study.files import read
         from airtcp.study.prepare import prepare
-        from airtcp.study.run import Asked, run
+        from airtcp.study.run import run
+        from airtcp.study.run_options import RunOptions
 
         study = read(ROOT / "tests/data/tiny")
-        run(study, prepare(study, "quick"), folder, Asked("tiny", "quick"))
+        run(study, prepare(study, "quick"), folder, RunOptions("tiny", "quick"))
         write(folder)
     else:
         raise AssertionError(kind)

@@ -34,6 +34,7 @@ from airtcp.errors import ResultsError, RunError, ScenarioError, StudyError, Swe
 from airtcp.realtime import program
 from airtcp.report import page
 from airtcp.results import Results
+from airtcp.study import kept as kept_study
 from airtcp.study.files import ExperimentFile, StudyFile, read
 from airtcp.study.prepare import prepare
 from airtcp.sweeps import kept
@@ -519,7 +520,7 @@ def read_results(folder: Path, file: str | None = None) -> Callable[[], object]:
         if file == kept.DEFINITION:
             definition = kept.check(json.loads((folder / file).read_bytes()), folder / file)
             is_sweep = definition["kind"] == "sweep"
-            plan_again = kept.planned if is_sweep else kept.prepared
+            plan_again = kept.planned if is_sweep else kept_study.prepared
             plan_again(definition["sweep"] if is_sweep else definition, _airtcp.engine(), folder / file)
             return 0
         code: object = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ import pytest
 
 import airtcp
 from airtcp import _airtcp
-from airtcp.advice.network import Line, Network, NotHereError, seconds
+from airtcp.advice.network import Line, Network, NotHereError
 from airtcp.advice.ranking import AdviseError, catalogue, rule, scene, scenes
 from airtcp.catalogue import Catalogue
 from airtcp.errors import StudyError, SweepError
+from airtcp.package_data import SCENES
+from airtcp.scenario_json import seconds
 from airtcp.study.files import read
 from airtcp.sweeps.definition import Sweep
 from conftest import ROOT, Command
@@ -93,6 +97,31 @@ def test_the_study_has_its_arms_and_rows_from_it(known: Catalogue) -> None:
     assert arms["BBR"] == known["BBR"].set
     assert arms["today + BBR"] == {**known["today"].set, **known["BBR"].set}
     assert arms["plain"] == {}
+
+
+def test_a_sweep_anywhere_names_files_of_airtcp_itself(tmp_path: Path) -> None:
+    sweep = tmp_path / "mine.toml"
+    rest = '[measures]\nrtt = "groups.call.rtt_mean_ms"\n'
+    sweep.write_text(f'scenario = "airtcp:scenes/cafe.toml"\n{rest}')
+    assert Sweep.load(sweep).arm_list[0].scenario == SCENES / "cafe.toml"
+    for name in ("airtcp:../ranking.py", "airtcp:/etc/passwd", "airtcp:scenes/../../ranking.py"):
+        sweep.write_text(f'scenario = "{name}"\n{rest}')
+        with pytest.raises(SweepError, match="leads out of"):
+            Sweep.load(sweep)
+
+
+def test_a_matrix_has_its_rule_here_or_in_a_file(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(ROOT / "studies/remedies", tmp_path / "remedies"))
+    file = folder / "study.toml"
+    text = file.read_text()
+    for line, told in (
+        ('rule = "airtcp:rule.toml"\nmargin = 2', "`margin` as well: use either, not both"),
+        ('rule = "airtcp:rules.toml"', "rules.toml"),
+        ("", "must hold at least one measure, or `rule` must name a file of measures"),
+    ):
+        file.write_text(text.replace('rule = "airtcp:rule.toml"', line))
+        with pytest.raises(StudyError, match=re.escape(told)):
+            read(folder)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +220,7 @@ def test_a_shaper_for_a_line_that_varies_is_a_router_before_it(known: Catalogue)
 def test_the_traces_of_the_lte_scene_are_those_of_the_tool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "tools")
     lte_trace = importlib.import_module("lte_trace")
-    line = tomllib.loads((ROOT / "studies/remedies/lte.toml").read_text())["links"][1]
+    line = tomllib.loads((SCENES / "lte.toml").read_text())["links"][1]
     for side, mean, seed in ((line, 6.0, 5), (line["reverse"], 13.0, 3)):
         made = tomllib.loads(f"points = {lte_trace.points(mean, 30.0, seed)}")["points"]
         assert side["rate_trace"]["points"] == made

@@ -20,13 +20,13 @@ from polars.testing import assert_frame_equal
 
 import airtcp
 from airtcp import cli
-from airtcp._text import to_json
+from airtcp._text import amount, to_json
 from airtcp.analysis import reading
 from airtcp.analysis.printed import Printed
 from airtcp.analysis.reading import Keep, Spool, columns
 from airtcp.analysis.results import TABLES, sentence
-from airtcp.analysis.show import amount, overview
-from airtcp.commands.analyze import default_folder
+from airtcp.analysis.show import overview
+from airtcp.cli.commands.analyze import default_folder
 from airtcp.errors import NotOursError, ResultsError
 from conftest import AIRTCP, ROOT, SMALL, Command
 from sample_capture import analysis, flow, frames
@@ -152,7 +152,7 @@ def test_the_shell_completes_options(airtcp: Command, tmp_path: Path, monkeypatc
         (["empty"], "empty"),
         (["text"], "text"),
         ([TIMEOUT, "--host", "example.org"], "--host: 'example.org' does not appear to be an IPv4 or IPv6 address"),
-        ([TIMEOUT, "--port", "70000"], "'70000' is not a whole number from 0 to 65535"),
+        ([TIMEOUT, "--port", "70000"], "'70000' is not a port from 0 to 65535"),
         ([TIMEOUT, "--points", "0"], "'0' is not a whole number from 2"),
         ([TIMEOUT, "--idle-timeout", "nan"], "'nan' is not a number of seconds"),
         ([TIMEOUT, "--out", "x", "--no-save"], "use either --out or --no-save, not both"),

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from airtcp import Results, __version__, cli
+from airtcp.cli.parser import GROUPS, MODULES, command_line
 from conftest import AIRTCP, EXAMPLES, SMALL, Command
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
@@ -36,14 +37,13 @@ def test_help_has_an_example(airtcp: Command, command: str) -> None:
 
 def test_a_command_that_is_loaded_alone_is_as_among_all() -> None:
     def commands(given: str | None) -> dict[str, argparse.ArgumentParser]:
-        parser = cli._parser(given)
-        return next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+        line = command_line(given)
+        return next(a.choices for a in line._actions if isinstance(a, argparse._SubParsersAction))
 
     every = commands(None)
-    *first, last = cli.OWN
-    assert [*every] == [*first, *cli.MODULES, last]
-    for name, parser in every.items():
-        assert commands(name)[name].format_help() == parser.format_help()
+    assert [*every] == [*MODULES]
+    for name, one in every.items():
+        assert commands(name)[name].format_help() == one.format_help()
 
 
 def test_a_run_loads_no_modules_of_other_commands(scenario: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_run_loads_no_modules_of_other_commands(scenario: Path) -> None:
         "from airtcp import cli; assert cli.main(['run', sys.argv[1], '--json', '--duration', '1s']) == 0;"
         "heavy = ('shell', 'lab', 'study', 'advise', 'analyze'); loaded = {*sys.modules} - before;"
         "print([m for m in (*heavy, 'dataclasses', 'shutil', 'subprocess', 'typing', 'importlib') if"
-        " m in loaded or f'airtcp.commands.{m}' in loaded], file=sys.stderr)"
+        " m in loaded or f'airtcp.cli.commands.{m}' in loaded], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, scenario], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "[]"
@@ -356,17 +356,17 @@ def test_the_bare_command_prints_its_help(airtcp: Command) -> None:
 
 
 def test_the_help_has_every_command_in_one_group(airtcp: Command) -> None:
-    names = [name for group in cli.GROUPS.values() for name in group]
-    parser = cli._parser()
+    names = [name for group in GROUPS.values() for name in group]
+    parser = command_line()
     assert parser.commands is not None
     assert sorted(names) == sorted(parser.commands.choices)
     text = airtcp().stdout
     assert [name for name in names if f"\n  {name} " not in text] == []
 
 
-@pytest.mark.parametrize("example", [line for group in cli.GROUPS.values() for line in group.values()])
+@pytest.mark.parametrize("example", [line for group in GROUPS.values() for line in group.values()])
 def test_an_example_of_the_help_is_a_command_line(example: str) -> None:
     _, *words = shlex.split(example.removeprefix('eval "$(').removesuffix(')"'))
-    parser = cli._parser(words[0])
+    parser = command_line(words[0])
     parser.asked = words
-    assert callable(cli._with_words(parser).body)
+    assert callable(cli.with_words(parser).body)

@@ -11,6 +11,7 @@ import pytest
 
 import airtcp
 from airtcp import cli, completion
+from airtcp.cli.parser import command_line
 from conftest import AIRTCP, SMALL
 
 
@@ -70,7 +71,7 @@ def test_folders_of_results_and_their_links(place: Path, monkeypatch: pytest.Mon
     airtcp.run("net.toml", out="runs/one")
     (place / "runs/two").mkdir()
     assert completion.results("runs/") == ["runs/one", "runs/two/"]
-    args = cli._parser().parse_args(["plot", "runs/one"])
+    args = command_line().parse_args(["plot", "runs/one"])
     assert set(completion.links("", args)) == {row["name"] for row in airtcp.Results.load("runs/one").summary["links"]}
 
 

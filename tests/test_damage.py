@@ -75,12 +75,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, R
     from airtcp.study import run
     from airtcp.study.files import read
     from airtcp.study.prepare import prepare
+    from airtcp.study.run_options import RunOptions
 
     top = tmp_path_factory.mktemp("damage")
     airtcp.run(_scenario(top), out=top / "run")
     airtcp.sweep(tiny(seeds=4), out=top / "sweep", executor="threads")
     study = read(ROOT / "tests/data/tiny")
-    run.run(study, prepare(study, "quick"), top / "study", run.Asked("tiny", "quick"), executor="threads")
+    run.run(study, prepare(study, "quick"), top / "study", RunOptions("tiny", "quick"), executor="threads")
     return {
         "run": (top / "run", read_run),
         "sweep": (top / "sweep", read_sweep),

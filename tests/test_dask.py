@@ -181,7 +181,7 @@ def test_stopping_frees_the_cluster(cluster: Any, tmp_path: Path) -> None:
 KILLER = """
 import os, signal
 import airtcp.executors.dask as there
-from airtcp.sweeps.task import perform as real
+from airtcp.tasks.task import perform as real
 
 def perform(task, is_stopped):
     if '"seed":3,' in task.scenario:

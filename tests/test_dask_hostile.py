@@ -15,9 +15,9 @@ import airtcp
 from airtcp import ExecutorError, Sweep, _airtcp
 from airtcp.executors import answers, executor_of, unprotected
 from airtcp.executors.answers import AnswerError, decode, encode
-from airtcp.sweeps.measures import Extract
 from airtcp.sweeps.planning import plan
-from airtcp.sweeps.task import Outcome, Task, perform
+from airtcp.tasks.measures import Extract
+from airtcp.tasks.task import Outcome, Task, perform
 from conftest import SMALL, Command
 
 # Dask leaves some of its sockets to the garbage collector.

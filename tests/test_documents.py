@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import airtcp
-from airtcp import SweepError, _airtcp, documents
+from airtcp import SweepError, _airtcp, documents, schemas
 from airtcp._airtcp import Document, DocumentError
 from airtcp.errors import StudyError
-from airtcp.schemas import WHAT
 from airtcp.study.files import ExperimentFile, StudyFile
 from airtcp.sweeps.file import ArmsFile, SweepFile
 from conftest import ROOT
@@ -153,6 +152,7 @@ title = "M"
 text = "T"
 margin = 1.5
 costs = ["router"]
+rule = "rule.toml"
 catalogue = "catalogue.toml"
 measures = [
   { name = "u", title = "U", better = "more",
@@ -386,7 +386,7 @@ def test_files_here_agree_with_their_schemas(path: Path) -> None:
     jsonschema.validate(Document.load(study, "x").value(), json.loads(airtcp.schema("study")))
 
 
-@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize("what", schemas.KINDS)
 def test_the_schemas_describe_every_key_and_close_every_table(what: str) -> None:
     schema = json.loads(airtcp.schema(what))
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"

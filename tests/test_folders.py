@@ -18,7 +18,7 @@ from airtcp import NotOursError, Results, ResultsError, _files, leftovers
 from airtcp._marker import MARKER, Batch, Marker
 from airtcp.results import Folder
 from airtcp.sweeps.store import JOURNAL, LOCK, Store
-from airtcp.sweeps.task import Outcome
+from airtcp.tasks.task import Outcome
 from conftest import AIRTCP, Command
 
 TARGET = b"somebody's work\n" * 20

@@ -87,17 +87,18 @@ def test_a_study_that_is_known_here_must_be_that_one(
 def test_a_settled_and_changed_study_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from airtcp.study.files import read
     from airtcp.study.prepare import prepare
-    from airtcp.study.run import Asked, run
+    from airtcp.study.run import run
+    from airtcp.study.run_options import RunOptions
     from airtcp.study.settle import Budget
 
     monkeypatch.setenv("AIRTCP_STUDIES", str(ROOT / "tests/data"))
     study = read(ROOT / "tests/data/tiny")
     part = study.only(experiments=["flows"])
-    asked = Asked("tiny", "quick", 1, experiments=("flows",), settle=Budget(runs=10))
+    asked = RunOptions("tiny", "quick", 1, experiments=("flows",), settle=Budget(runs=10))
     run(part, prepare(part, "quick", 1), tmp_path / "settled", asked)
     found = verify(tmp_path / "settled", 2, 1)
     assert (found.exit, found.faults, found.not_checked) == (0, [], [])
-    asked = Asked("tiny", "quick", 1, experiments=("flows",), changes=("limit=16",))
+    asked = RunOptions("tiny", "quick", 1, experiments=("flows",), changes=("limit=16",))
     run(part, prepare(part, "quick", 1, {"limit": 16}), tmp_path / "changed", asked)
     found = verify(tmp_path / "changed", 2, 1)
     assert (found.exit, found.faults, found.not_checked) == (0, [], [])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from airtcp.commands import host
+from airtcp.cli.commands import host
 from test_host_package import package
 
 CAPABILITIES = {"net_admin": 12, "perfmon": 38, "bpf": 39}

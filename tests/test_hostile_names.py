@@ -19,7 +19,7 @@ import pytest
 from airtcp import _airtcp
 from airtcp._terminal import progress, render
 from airtcp._text import visible
-from airtcp.commands.start import KINDS
+from airtcp.cli.commands.start import KINDS
 from conftest import AIRTCP, ROOT
 
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

@@ -11,11 +11,11 @@ import pytest
 
 from airtcp import realtime
 from airtcp.errors import RunError, SweepError
-from airtcp.sweeps import kernels
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.running import sweep
-from airtcp.sweeps.task import perform
+from airtcp.tasks import kernels
+from airtcp.tasks.task import perform
 from conftest import Command
 
 LINE: dict[str, Any] = {

@@ -36,7 +36,7 @@ HASHES = ROOT / "playground/dist/hashes.mjs"
 HASHES_PAGE = ROOT / "playground/dist/hashes-page.js"
 WASM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "wasm32-unknown-unknown/web/airtcp_web.wasm"
 STORIES = sorted((ROOT / "playground/stories").glob("*.toml"))
-SCENES = sorted(p for p in (ROOT / "studies/remedies").glob("*.toml") if "[[nodes]]" in p.read_text())
+SCENES = sorted(p for p in (ROOT / "python/airtcp/advice/data/scenes").glob("*.toml"))
 NODE = shutil.which("node")
 BUILT = pytest.mark.skipif(
     not all(p.exists() for p in (PAGE, HASHES, HASHES_PAGE, WASM)), reason="needs `make playground`"
@@ -237,7 +237,7 @@ INSTALLED = pytest.mark.skipif(not page_installed(), reason="needs `make playgro
 
 def test_without_the_page_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from airtcp._terminal import StopError
-    from airtcp.commands import play
+    from airtcp.cli.commands import play
 
     monkeypatch.setattr(play, "__file__", str(tmp_path / "commands/play.py"))
     with pytest.raises(StopError, match=r"make playground.*Node 20"):

@@ -17,6 +17,7 @@ from airtcp import _airtcp
 from airtcp.errors import StudyError
 from airtcp.study import carried, files, prepare, published, published_runs, run
 from airtcp.study.published_runs import scenario_id
+from airtcp.study.run_options import RunOptions
 from airtcp.study.show import published_text
 from conftest import ROOT, Command
 
@@ -165,7 +166,7 @@ def test_runs_that_are_said_to_be_the_same_are(found: Json) -> None:
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run")
     tiny = files.read(TINY)
-    run.run(tiny, prepare.prepare(tiny, "quick"), out, run.Asked("tiny", "quick"))
+    run.run(tiny, prepare.prepare(tiny, "quick"), out, RunOptions("tiny", "quick"))
     return out
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import airtcp
-from airtcp.sweeps.query import FUNCTIONS, MAX_DEPTH, MAX_TERMS, QueryError, parse
+from airtcp.tasks.query import FUNCTIONS, MAX_DEPTH, MAX_TERMS, QueryError, parse
 from conftest import ROOT, WIRELESS, Command
 
 TABLES = frozenset({"flows", "links", "flow_series"})

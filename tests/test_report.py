@@ -20,7 +20,7 @@ from pypdf import PdfReader
 import airtcp
 from airtcp import cli
 from airtcp.errors import ResultsError
-from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
+from airtcp.figure_style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import interactive, look, model
 from airtcp.report.page import anchor, file_name, grouped, measured, write
 from browsing import NEEDS_CHROMIUM, WIDTHS, Outline, Visit
@@ -471,7 +471,8 @@ def test_a_place_that_cannot_be_written_is_1(tmp_path: Path, capsys: pytest.Capt
 
 def test_commands_that_draw_nothing_load_nothing_for_it() -> None:
     heavy = "('jinja2', 'plotly', 'matplotlib', 'msgspec')"
-    code = f"import sys, airtcp.cli; airtcp.cli._parser(); print([m for m in {heavy} if m in sys.modules])"
+    code = "import sys; from airtcp.cli.parser import command_line; command_line();"
+    code += f"print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

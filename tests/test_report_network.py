@@ -19,7 +19,7 @@ from browsing import NEEDS_CHROMIUM
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted(
     file
-    for folder in ("examples", "studies/*")
+    for folder in ("examples", "studies/*", "python/airtcp/advice/data/scenes")
     for file in ROOT.glob(f"{folder}/*.toml")
     if "[[nodes]]" in file.read_text()
 )
@@ -81,7 +81,7 @@ def test_a_network_without_a_radio() -> None:
 
 
 def test_directions_of_a_line_that_differ_are_told_apart() -> None:
-    said = texts(network.of([scenario("studies/remedies/lte.toml")]))
+    said = texts(network.of([scenario("python/airtcp/advice/data/scenes/lte.toml")]))
     assert {"\N{DOWNWARDS ARROW} about 6 Mbit/s", "\N{UPWARDS ARROW} about 13 Mbit/s", "30 ms"} <= set(said)
     assert {
         "\N{DOWNWARDS ARROW} FIFO, 500 packets",

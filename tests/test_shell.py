@@ -28,7 +28,7 @@ import pytest
 import airtcp
 from airtcp import _airtcp, realtime
 from airtcp._terminal import BAD_INPUT, StopError
-from airtcp.commands import shell
+from airtcp.cli.commands import shell
 from airtcp.errors import RunError
 from conftest import AIRTCP, ROOT
 

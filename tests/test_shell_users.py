@@ -19,7 +19,7 @@ import pytest
 
 from airtcp import _airtcp, realtime
 from airtcp._terminal import BAD_INPUT
-from airtcp.commands import shell
+from airtcp.cli.commands import shell
 from test_shell import LINE, NOBODY, needs_network
 
 pytestmark = [

@@ -22,12 +22,13 @@ from rich.table import Table
 
 from airtcp import cli, documents, report
 from airtcp._terminal import render
-from airtcp.commands.sweep import duration
+from airtcp._text import duration
 from airtcp.errors import StudyError
 from airtcp.executors import local, threads
 from airtcp.study import files, find, prepare, published, run, show
+from airtcp.study.run_options import RunOptions
 from airtcp.study.settle import Budget
-from airtcp.sweeps.task import Outcome, Task, perform
+from airtcp.tasks.task import Outcome, Task, perform
 from conftest import AIRTCP, ROOT, Command
 
 TINY = ROOT / "tests/data/tiny"
@@ -209,7 +210,8 @@ def test_the_package_holds_the_studies(tmp_path: Path) -> None:
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames()}
     expected = {f"python/airtcp/{path.relative_to(ROOT)}" for path in (ROOT / "studies").rglob("*.toml")}
-    assert expected
+    expected |= {f"{path.relative_to(ROOT)}" for path in (ROOT / "python/airtcp/advice/data").rglob("*.toml")}
+    assert len(expected) > 50
     assert expected <= names
 
 
@@ -222,7 +224,7 @@ def lines_of(folder: Path) -> list[str]:
 
 def go(study_dir: Path, out: Path, **more: Any) -> dict[str, Any]:
     study = files.read(study_dir)
-    asked = run.Asked("tiny", "quick")
+    asked = RunOptions("tiny", "quick")
     return run.run(study, prepare.prepare(study, "quick"), out, asked, **more)
 
 
@@ -426,7 +428,7 @@ NEAR = "loss('Reno', n=4, limit=8) < 3.2"
 
 def settled(folder: Path, out: Path, budget: str, **more: Any) -> dict[str, Any]:
     study = files.read(folder)
-    asked = run.Asked("tiny", "quick", settle=Budget.read(budget))
+    asked = RunOptions("tiny", "quick", settle=Budget.read(budget))
     return run.run(study, prepare.prepare(study, "quick"), out, asked, **more)
 
 

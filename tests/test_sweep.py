@@ -18,10 +18,10 @@ import airtcp
 from airtcp import Sweep, SweepError, SweepResults, _airtcp
 from airtcp._airtcp import Document
 from airtcp.scenario import Flow, Link, Node, Scenario, Transfer
-from airtcp.sweeps import measures
 from airtcp.sweeps.definition import Range
 from airtcp.sweeps.planning import plan
-from airtcp.sweeps.task import key_of
+from airtcp.tasks import measures
+from airtcp.tasks.task import key_of
 from sample_sweep import FILE, TINY, same, scenarios, tiny
 
 # --- from a file to points --------------------------------------------------------------------------------------------

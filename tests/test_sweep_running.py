@@ -20,7 +20,7 @@ from airtcp.executors.local import LocalExecutor
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.running import Progress, count, execute
 from airtcp.sweeps.store import JOURNAL, Store
-from airtcp.sweeps.task import Outcome, Task, perform
+from airtcp.tasks.task import Outcome, Task, perform
 from sample_sweep import FAILS, FILE, UTILISATION, tiny
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_a_panic_is_a_failed_run(monkeypatch: pytest.MonkeyPatch, error: BaseExc
             raise error
         return real(checked)
 
-    monkeypatch.setattr("airtcp.sweeps.task.Execution", execution)
+    monkeypatch.setattr("airtcp.tasks.task.Execution", execution)
     results = airtcp.sweep(tiny(seeds=3), executor="threads")
     assert results.runs["status"].to_list() == ["ok", "failed", "ok"]
     assert results.failed["error"].to_list() == [words]

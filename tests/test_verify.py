@@ -23,7 +23,7 @@ from airtcp.study.published_runs import DIGESTS, digest, digests_of
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.running import execute
 from airtcp.sweeps.store import Store
-from airtcp.sweeps.task import Outcome
+from airtcp.tasks.task import Outcome
 from airtcp.verify import verify, verify_study, verify_whole_study
 from conftest import ROOT, Command
 
@@ -167,12 +167,13 @@ def study(tmp_path: Path) -> Path:
     from airtcp.study import published, run
     from airtcp.study.files import read
     from airtcp.study.prepare import prepare
+    from airtcp.study.run_options import RunOptions
 
     folder = tmp_path / "tiny"
     shutil.copytree(ROOT / "tests/data/tiny", folder)
     found = read(folder)
     out = tmp_path / "out"
-    document = run.run(found, prepare(found, "quick"), out, run.Asked("tiny", "quick"))
+    document = run.run(found, prepare(found, "quick"), out, RunOptions("tiny", "quick"))
     (folder / published.PUBLISHED).write_text(json.dumps(published.from_run(found, document, [])))
     (folder / DIGESTS).write_text(digests_of(out))
     return folder

@@ -17,7 +17,7 @@ from airtcp.sweeps import store
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.results import SweepResults
 from airtcp.sweeps.store import JOURNAL, Store
-from airtcp.sweeps.task import Outcome
+from airtcp.tasks.task import Outcome
 from airtcp.verified import Limits
 from airtcp.verify import verify
 from conftest import Command

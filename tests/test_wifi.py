@@ -14,7 +14,7 @@ import airtcp
 from airtcp import Flow, Link, Node, Results, Scenario, ScenarioError
 from airtcp.plots import over_time
 from airtcp.scenario import FixedRate, FixedRetryOut, PhyConfig, RadioOptions, Record, ReorderConfig, Snr, Station, Wlan
-from airtcp.sweeps.measures import Extract, take
+from airtcp.tasks.measures import Extract, take
 from conftest import ROOT, WIRELESS, Command
 
 

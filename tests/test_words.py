@@ -15,7 +15,7 @@ import pytest
 
 import airtcp
 from airtcp import _airtcp, schemas
-from airtcp.cli import _parser
+from airtcp.cli.parser import command_line
 from conftest import ROOT
 
 FEATURES = (ROOT / "docs/features.md").read_text()
@@ -395,7 +395,7 @@ def help_texts(of: argparse.ArgumentParser) -> list[str]:
 
 
 def test_help_has_short_sentences() -> None:
-    read = [text for command in commands(_parser()) for text in help_texts(command)]
+    read = [text for command in commands(command_line()) for text in help_texts(command)]
     assert len(read) > 100
     assert [long for text in read for long in long_of(text)] == []
 

@@ -20,7 +20,7 @@ from airtcp.executors.threads import ThreadExecutor
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.running import execute
 from airtcp.sweeps.store import Store
-from airtcp.sweeps.task import Outcome, Task
+from airtcp.tasks.task import Outcome, Task
 from conftest import AIRTCP, Command
 from sample_sweep import tiny
 

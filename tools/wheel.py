@@ -46,7 +46,7 @@ def add_manual(wheel: Path) -> None:
         (content,) = Path(place).iterdir()
         folder = content / f"{content.name}.data/data/share/man/man1"
         folder.mkdir(parents=True)
-        command = [str(scripts / "argparse-manpage"), "--module", "airtcp.cli", "--function", "_parser"]
+        command = [str(scripts / "argparse-manpage"), "--module", "airtcp.cli.parser", "--function", "command_line"]
         command += ["--project-name", "airtcp", "--prog", "airtcp", "--description", "TCP over Wi-Fi: simulate and ask"]
         command += ["--manual-title", "airtcp", "--format", "single-commands-section"]
         columns = os.environ | {"COLUMNS": "78"}

@@ -4,7 +4,7 @@ import type { Description, Engine } from "./engine";
 
 export type Value = string | number | boolean | Value[] | { [key: string]: Value };
 
-/** A remedy of studies/remedies/catalogue.toml, as far as the page looks at it. */
+/** A remedy of python/airtcp/advice/data/remedies.toml, as far as the page looks at it. */
 export interface Entry {
   name: string;
   text?: string;

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from airtcp import scenario, stats
     from airtcp.access_points import access_point
     from airtcp.advice.ranking import Advice, advise
-    from airtcp.analysis.reading import analyze
     from airtcp.analysis.results import Analysis
+    from airtcp.captures import analyze
     from airtcp.results import Results
     from airtcp.runner import Job, run, run_many
     from airtcp.scenario import (
@@ -100,7 +100,7 @@ _HOME = {
     "access_point": "access_points",
     "advise": "advice.ranking",
     "Analysis": "analysis.results",
-    "analyze": "analysis.reading",
+    "analyze": "captures",
     "Results": "results",
     "Job": "runner",
     "run": "runner",

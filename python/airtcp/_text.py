@@ -1,4 +1,4 @@
-"""JSON as airtcp writes it, text that a terminal only shows, and what tells a link from a file."""
+"""JSON as airtcp writes it, text that a terminal only shows, durations and sizes in words, links told from files."""
 
 from __future__ import annotations
 
@@ -41,3 +41,21 @@ def visible(text: str) -> str:
 def on_one_line(text: str) -> str:
     """A name within a message: with a line of its own it could pass for another message."""
     return visible(text).replace("\n", "\\u000a").replace("\t", "\\u0009")
+
+
+def duration(seconds: float) -> str:
+    """A duration in words: `40 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def amount(number: float) -> str:
+    """A number of bytes with a decimal unit: `1.2 MB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size * 0.9995:
+            return f"{number / size:.3g} {unit}" if number < size * 999.5 else f"{number / size:.0f} {unit}"
+    return f"{number:.0f} B"

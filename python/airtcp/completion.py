@@ -24,7 +24,6 @@ UNITS: Final = {
     "warmup": ("2s", "5s"),
     "rate": ("10Mbit/s", "100Mbit/s", "1Gbit/s"),
     "delay": ("5ms", "20ms", "100ms"),
-    "standard": ("a", "b", "g", "n", "ac"),
     "snr_db": ("10", "20", "30"),
 }
 """Values to begin with, for keys whose unit is not plain from their name."""
@@ -180,8 +179,18 @@ def _values(key: str, now: object) -> list[str]:
         return [*said, _text(not now)]
     # A link's `loss` is a number, a sender's a policy.
     named = [] if isinstance(now, int | float) else _airtcp.names().get(BY_KEY.get(last, last), [])
-    more = named or UNITS.get(last, ())
+    more = named or UNITS.get(last, ()) or _words_of_schema(last)
     return list(dict.fromkeys([*said, *more]))
+
+
+def _words_of_schema(key: str) -> list[str]:
+    """Words that a key of that name takes, by the schema of scenarios."""
+    from airtcp import _airtcp
+
+    tables = json.loads(_airtcp.schema())["$defs"]
+    parts = [table["properties"][key] for table in tables.values() if key in table.get("properties", {})]
+    named = [tables[part["$ref"].rsplit("/", 1)[1]] for part in parts if "$ref" in part]
+    return [option["const"] for one in named for option in one.get("oneOf", []) if "const" in option]
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-WHAT: Final = ("scenario", "sweep", "study", "experiment")
+KINDS: Final = ("scenario", "sweep", "study", "experiment")
 """Kinds of files: `study` is `study.toml`, `experiment` a file in a study's `experiments/`."""
 
 
@@ -25,5 +25,5 @@ def schema(what: str = "scenario") -> str:
     from airtcp.study.files import ExperimentFile, StudyFile
     from airtcp.sweeps.file import SweepFile
 
-    kinds: dict[str, type[documents.Table]] = {"sweep": SweepFile, "study": StudyFile, "experiment": ExperimentFile}
-    return to_json(documents.schema(kinds[what], f"airtcp {what}"))
+    tables: dict[str, type[documents.Table]] = {"sweep": SweepFile, "study": StudyFile, "experiment": ExperimentFile}
+    return to_json(documents.schema(tables[what], f"airtcp {what}"))

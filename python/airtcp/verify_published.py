@@ -106,6 +106,7 @@ def verify_whole_study(name: str, jobs: int | None = None, tell: Tell = silent) 
     from airtcp.study.find import find
     from airtcp.study.prepare import prepare
     from airtcp.study.published_runs import DIGESTS, digests_of
+    from airtcp.study.run_options import RunOptions
 
     study = read(find(name))
     before = published.read(study.folder)
@@ -114,7 +115,7 @@ def verify_whole_study(name: str, jobs: int | None = None, tell: Tell = silent) 
     found = Verified(str(study.folder), published.FORMAT)
     note_engine(before["engine"], found)
     with tempfile.TemporaryDirectory(prefix="airtcp-verify-") as elsewhere:
-        asked = running.Asked(study.id, before["mode"])
+        asked = RunOptions(study.id, before["mode"])
         prepared = prepare(study, before["mode"])
         out = Path(elsewhere) / "study"
         document = running.run(study, prepared, out, asked, jobs=jobs, tell=tell)

@@ -22,11 +22,11 @@ from airtcp.errors import DamagedError, FileError, ResultsError
 from airtcp.executors.local import LocalExecutor
 from airtcp.study.run import STUDY_JSON
 from airtcp.sweeps import kept
-from airtcp.sweeps.measures import measures_version
 from airtcp.sweeps.planning import Plan, Point
 from airtcp.sweeps.results import MANIFEST, RUNS, TASKS, SweepResults, parquet
 from airtcp.sweeps.store import JOURNAL, Store, measures_as_kept
-from airtcp.sweeps.task import Outcome, Task
+from airtcp.tasks.measures import measures_version
+from airtcp.tasks.task import Outcome, Task
 from airtcp.verified import DIGITS, Limits, Tell, Verified, differences, limits, note_engine, without
 
 Json = dict[str, Any]
@@ -152,9 +152,10 @@ def _sweep(planned: Plan, kernels: Mapping[tuple[str, str], str]) -> _Again:
 
 
 def _study(definition: Json, engine: str, where: Path, kernels: Mapping[tuple[str, str], str]) -> _Again:
+    from airtcp.study import kept as kept_study
     from airtcp.study import run
 
-    study, prepared, asked = kept.prepared(definition, engine, where)
+    study, prepared, asked = kept_study.prepared(definition, engine, where)
 
     def document(store: Store) -> tuple[Json, dict[str, pl.DataFrame]]:
         results = [SweepResults.collect(one.plan, store) for one in prepared]
@@ -168,6 +169,7 @@ def _study(definition: Json, engine: str, where: Path, kernels: Mapping[tuple[st
 def _compare_definition(definition: Json, found: Verified) -> None:
     """A study that is known here by its id must be the one in the folder."""
     from airtcp.errors import StudyError
+    from airtcp.study import kept as kept_study
     from airtcp.study.files import read
     from airtcp.study.find import everything
 
@@ -177,14 +179,14 @@ def _compare_definition(definition: Json, found: Verified) -> None:
         if known is None:
             found.notes.append(f"no study is called {name!r} here, so that its definition is held against nothing")
             return
-        wanted = kept.of_files(read(known), definition["asked"])
+        wanted = kept_study.of_files(read(known), definition["asked"])
     except StudyError as error:
         found.notes.append(f"the study of that id here cannot be read: {error}")
         return
     except _ODD as error:
         found.faults.append(f"{kept.DEFINITION}: damaged: not what airtcp writes ({error})")
         return
-    for told in differences(kept.compared(definition), kept.compared(wanted))[:SHOWN]:
+    for told in differences(kept_study.compared(definition), kept_study.compared(wanted))[:SHOWN]:
         found.not_checked.append(f"the definition is not that of the study {name!r} in {known}: {told}")
 
 

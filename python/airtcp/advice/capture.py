@@ -74,9 +74,9 @@ def advise_capture(
         CaptureError: the file is not a capture.
         NoTwinError: the capture does not show enough.
     """
-    from airtcp.analysis.reading import analyze
+    from airtcp.analysis.reading import Keep, Reading
 
-    analysis = analyze(path, flows=flows, points=POINTS)
+    analysis = Reading(path, keep=Keep(flows), points=POINTS).read_all()
     if flows and not analysis.totals["flows"]:
         numbers = ", ".join(map(str, flows))
         raise NoTwinError(f"no flow has the number {numbers}: airtcp analyze shows the numbers")

@@ -19,7 +19,8 @@ import numpy as np
 import polars as pl
 
 from airtcp import stats
-from airtcp.advice.network import BULK, TIMED, Network, kind
+from airtcp.advice.network import Network
+from airtcp.traffic_kinds import BULK, ONE_WAY_PROBES, TIMED, kind
 
 if TYPE_CHECKING:
     from airtcp.results import Results
@@ -78,7 +79,7 @@ def _delays(
     results: Results, flows: pl.DataFrame, warmup_s: float, end_s: float
 ) -> tuple[dict[str, tuple[float, float]], float | None]:
     names = dict(zip(flows["flow"].to_list(), flows["name"].to_list(), strict=True))
-    probed = flows.filter(pl.col("traffic").is_in(["call", "train"]))["flow"].to_list()
+    probed = flows.filter(pl.col("traffic").is_in(ONE_WAY_PROBES))["flow"].to_list()
     one_way = (
         results["datagrams"]
         .filter(pl.col("flow").is_in(probed))

@@ -13,20 +13,15 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from airtcp import _airtcp
-from airtcp.catalogue import Catalogue, Remedy
+from airtcp.catalogue import Catalogue, Needs, Remedy
+from airtcp.scenario_json import bps, host_of, name_of, stations_of
+from airtcp.traffic_kinds import ONE_WAY_PROBES, PROBES, TCP, kind
 
 Json = dict[str, Any]
 
-BULK: Final = ("unlimited", "transfer", "stream")
-"""Kinds of TCP traffic whose goodput counts."""
-TIMED: Final = ("transfer", "web")
-"""Kinds of TCP traffic that end, whose times count."""
-TCP: Final = (*BULK, "web")
-PROBES: Final = ("call", "train", "ping")
-"""Kinds of traffic that show the latency."""
 DEFAULT_PROFILE: Final = "linux-6"
 
 
@@ -48,20 +43,6 @@ class Line:
     rtt_ms: float
     """Mean of the least round trips of the TCP flows."""
     source: str
-
-
-def host_of(end: str) -> str:
-    """The node of an end of a flow: `sta` of `sta[3]`."""
-    return re.sub(r"\[\d+\]$", "", end)
-
-
-def stations_of(scenario: Mapping[str, Any]) -> set[str]:
-    """The nodes that are stations of its WLANs. An entry is a name or a table."""
-    return {
-        host_of(entry if isinstance(entry, str) else entry["node"])
-        for wlan in scenario.get("wlans", [])
-        for entry in wlan["stations"]
-    }
 
 
 class Network:
@@ -125,28 +106,38 @@ class Network:
             profile = table.get("base", DEFAULT_PROFILE)
         return None
 
-    def _fault(self, need: str, hosts: Iterable[str]) -> str | None:
+    def _fault(self, need: Needs, hosts: Iterable[str]) -> str | None:
         """Why the network does not have what a remedy needs."""
         radios = [wlan.get("ap_radio", {}).get("transmit", "mac80211") for wlan in self.wlans]
         is_modern = [name_of(one) == "mac80211" for one in radios]
         up = [flow for flow in self.document["flows"] if kind(flow) in TCP and host_of(flow["from"]) in self.stations]
         down = [flow for flow in self.document["flows"] if _is_call_down(flow, self.stations)]
         match need:
-            case "plain AP" if not self.wlans or any(is_modern):
-                return "the access point has mac80211's queues" if self.wlans else "there is no radio"
-            case "mac80211 AP" if not self.wlans or not all(is_modern):
-                return "the access point does not have mac80211's queues" if self.wlans else "there is no radio"
-            case "uploads" if not up:
-                return "no host on the air sends with TCP"
-            case "calls" if not down:
-                return "no call or game goes to a host on the air"
-            case "hosts of 2014" if all(self.value(self.profiles[host], ["tsq"]) != "off" for host in hosts):
-                return "the hosts have small queues"
-            case "varying line" if not any(varies(entry) for entry in self.document.get("links", [])):
-                return "no line has a rate that varies"
-            case "no RACK" if all(name_of(self.value(self.profiles[host], ["loss"])) == "rack" for host in hosts):
-                return "the senders have it"
-        return None
+            case "plain AP":
+                is_there = bool(self.wlans) and not any(is_modern)
+                return None if is_there else self._without_radio("the access point has mac80211's queues")
+            case "mac80211 AP":
+                is_there = bool(self.wlans) and all(is_modern)
+                return None if is_there else self._without_radio("the access point does not have mac80211's queues")
+            case "uploads":
+                return None if up else "no host on the air sends with TCP"
+            case "calls":
+                return None if down else "no call or game goes to a host on the air"
+            case "hosts of 2014":
+                is_there = any(self.value(self.profiles[host], ["tsq"]) == "off" for host in hosts)
+                return None if is_there else "the hosts have small queues"
+            case "varying line":
+                is_there = any(varies(entry) for entry in self.document.get("links", []))
+                return None if is_there else "no line has a rate that varies"
+            case "no RACK":
+                is_there = any(name_of(self.value(self.profiles[host], ["loss"])) != "rack" for host in hosts)
+                return None if is_there else "the senders have it"
+            case _:
+                # The type checker fails here if a need of the catalogue has no case.
+                assert_never(need)
+
+    def _without_radio(self, otherwise: str) -> str:
+        return otherwise if self.wlans else "there is no radio"
 
     # --- remedies -----------------------------------------------------------------------------------------------------
 
@@ -312,22 +303,6 @@ def _is_of(name: str, entry: Mapping[str, Any]) -> bool:
     return sorted(ends) == sorted([host_of(entry["from"]), host_of(entry["to"])])
 
 
-def bps(rate: str | float) -> float:
-    """Bits per second of a rate as scenarios write it."""
-    if isinstance(rate, (int, float)):
-        return float(rate)
-    found = re.fullmatch(r"([0-9.]+)\s*([kMGT]?)bit/s", rate)
-    assert found is not None, rate
-    return float(found[1]) * {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2]]
-
-
-def seconds(span: str) -> float:
-    """Seconds of a span as scenarios write it; NaN if it is none."""
-    found = re.fullmatch(r"([0-9.]+)\s*(ns|us|ms|s|min|h)", span.strip())
-    scale = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-    return float(found[1]) * scale[found[2]] if found else float("nan")
-
-
 def rates(document: Mapping[str, Any], line: Line) -> tuple[float, float]:
     """The line's rate in its own direction and in the other one."""
     entry = document["links"][line.entry]
@@ -407,20 +382,8 @@ def _put_line(document: Json, remedy: Remedy, line: Line, flows: int) -> None:
 # --- small things -----------------------------------------------------------------------------------------------------
 
 
-def kind(flow: Mapping[str, Any]) -> str:
-    """The kind of a flow's traffic."""
-    return name_of(flow.get("traffic", "unlimited"))
-
-
-def name_of(value: Any) -> str:  # noqa: ANN401
-    """The name of a policy or kind, given as a name or as a table."""
-    if isinstance(value, Mapping):
-        return str(value.get("name", value.get("kind", "")))
-    return str(value)
-
-
 def _is_call_down(flow: Mapping[str, Any], stations: set[str]) -> bool:
-    return kind(flow) in ("call", "train") and host_of(flow["to"]) in stations and host_of(flow["from"]) not in stations
+    return kind(flow) in ONE_WAY_PROBES and host_of(flow["to"]) in stations and host_of(flow["from"]) not in stations
 
 
 def _is_same(old: Any, new: Any) -> bool:  # noqa: ANN401

@@ -15,14 +15,15 @@ import numpy as np
 
 from airtcp import _airtcp, stats
 from airtcp.advice.measures import UNITS, Sample, least_delays, sample, table
-from airtcp.advice.network import Line, Network, NotHereError, narrowest, packets, rates, seconds
+from airtcp.advice.network import Line, Network, NotHereError, narrowest, packets, rates
 from airtcp.catalogue import Catalogue, Remedy
 from airtcp.errors import StudyError
 from airtcp.execution import Execution
 from airtcp.expressions import nearest
+from airtcp.package_data import DATA, SCENES
 from airtcp.runner import Job
-from airtcp.study.files import Matrix, MatrixMeasure, MatrixRow, matrices
-from airtcp.study.find import SHIPPED
+from airtcp.scenario_json import seconds
+from airtcp.study.files import MatrixMeasure, MatrixRow, Rule
 from airtcp.study.matrix import FINE, NOTHING, OPEN, REMEDY, Cell, advised, compared, is_fine
 from airtcp.study.samples import Array
 
@@ -31,11 +32,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-STUDY: Final = "remedies"
-"""The study whose catalogue and rule are used."""
 SEEDS: Final = 5
 MOST_SEEDS: Final = 20
-CATALOGUE: Final = "catalogue.toml"
 
 
 @dataclass(frozen=True)
@@ -132,24 +130,22 @@ class AdviseError(ValueError):
 
 def scene(name: str) -> Path | None:
     """The file of a built-in scene, by name."""
-    folder = SHIPPED / STUDY
-    return next((folder / f"{one}.toml" for one in scenes() if one == name), None)
+    return next((path for path in SCENES.glob("*.toml") if path.stem == name), None)
 
 
 def scenes() -> list[str]:
     """Names of the built-in scenes."""
-    known = {"study", "remedies", "catalogue"}
-    return sorted(path.stem for path in (SHIPPED / STUDY).glob("*.toml") if path.stem not in known)
+    return sorted(path.stem for path in SCENES.glob("*.toml"))
 
 
-def rule() -> Matrix:
-    """The matrix whose measures, margin and costs decide."""
-    return matrices(SHIPPED / STUDY)[0]
+def rule() -> Rule:
+    """The measures, the margin and the costs that decide."""
+    return Rule.load(DATA / "rule.toml")
 
 
 def catalogue() -> Catalogue:
     """The catalogue of remedies."""
-    return Catalogue.load(SHIPPED / STUDY / CATALOGUE, StudyError)
+    return Catalogue.load(DATA / "remedies.toml", StudyError)
 
 
 ROUTER: Final = "router setting"
@@ -373,7 +369,7 @@ def _ranked(
     left_out: Mapping[str, str],
     samples: Mapping[str | None, Sequence[Sample]],
     line: Line | None,
-    decides: Matrix,
+    decides: Rule,
 ) -> Advice:
     least = least_delays([one for found in samples.values() for one in found])
     base = table(samples[None], least)

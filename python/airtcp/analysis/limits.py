@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import polars as pl
 
+from airtcp._text import amount
+
 LIMITS: Final = {
     "receive_window": ("receive window", "the receive window was full, and the receiver's application kept up"),
     "receiver_app": (
@@ -117,12 +119,6 @@ def _rate(bits: float | None) -> str:
     return f"{bits:.0f} bit/s"
 
 
-def _bytes(number: float) -> str:
-    from airtcp.analysis.show import amount
-
-    return amount(number)
-
-
 def _ms(value: float | None) -> str:
     return "an unknown time" if value is None else f"{value:.3g} ms" if value < 999.5 else f"{value / 1e3:.3g} s"
 
@@ -132,7 +128,7 @@ def _receive_window(flow: Row, row: Json) -> str:
     text = f"Slow because the receive window was full {percent(row['share'])} of the time"
     if window is None or not rtt:
         return text
-    return f"{text}: {_bytes(window)} each {_ms(rtt)} are {_rate(8e3 * window / rtt)} at most"
+    return f"{text}: {amount(window)} each {_ms(rtt)} are {_rate(8e3 * window / rtt)} at most"
 
 
 def _receiver_app(flow: Row, row: Json) -> str:

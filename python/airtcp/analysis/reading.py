@@ -16,7 +16,7 @@ from airtcp import _airtcp
 from airtcp.analysis import places
 from airtcp.analysis.results import FORMAT, FORMAT_VERSION, TABLES, Analysis
 from airtcp.errors import ResultsError
-from airtcp.results import Folder, frame, host
+from airtcp.results import frame, host
 
 POINTS: Final = 4000
 """Most points of a flow in each of the tables `rtt_samples` and `windows`, and of each kind in `segments`."""
@@ -227,6 +227,18 @@ class Reading:
         self._spool.rows |= {name: int(table.select(pl.len()).collect().item()) for name, table in found.items()}
         return found, shared.notes
 
+    def read_all(self, progress: Callable[[int, int], object] | None = None) -> Analysis:
+        """Reads to the end. `progress` is called now and then with the bytes read and the size of the file.
+
+        Raises:
+            ResultsError: the tables cannot be written.
+        """
+        while not self.is_over:
+            self.advance()
+            if progress is not None:
+                progress(*self.progress)
+        return self.finish()
+
     def finish(self, *, is_cut: bool = False) -> Analysis:
         """Stops reading and returns the results so far.
 
@@ -282,82 +294,3 @@ def columns() -> dict[str, dict[str, str]]:
 def _unwritable(folder: Path | None, error: Exception) -> ResultsError:
     reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
     return ResultsError(f"cannot write tables{f' to {folder}' if folder else ''}: {reason}")
-
-
-def analyze(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    rotated: bool = False,
-    out: str | os.PathLike[str] | None = None,
-    flows: Collection[int] = (),
-    hosts: Collection[str] = (),
-    ports: Collection[int] = (),
-    points: int = POINTS,
-    idle_timeout_s: float = IDLE_TIMEOUT_S,
-    max_connections: int = MAX_CONNECTIONS,
-    report: bool = True,
-    progress: Callable[[int, int], object] | None = None,
-) -> Analysis:
-    """Reads a capture (pcap or pcapng, plain or gzipped) and analyses its TCP connections.
-
-    Of a damaged file, everything before the damage is analysed. `Analysis.damage` then says where and what it is.
-
-    Args:
-        path: path of the capture, or paths of several. A flow that several show counts where it was captured nearest to
-            its sender, and all times are those of the first one's clock.
-        rotated: the files are pieces of one capture.
-        out: folder for the results, written while reading. Without it, they stay in memory.
-        flows: keep only flows of these numbers.
-        hosts: keep only flows with one of these addresses at an end.
-        ports: keep only flows with one of these ports at an end.
-        points: most points of a flow in each table over time.
-        idle_timeout_s: seconds without packets that end a connection.
-        max_connections: most connections followed at a time. Beyond that, the one idle longest ends.
-        report: whether to write `report.html` into the folder.
-        progress: called now and then with the bytes read and the size of the file.
-
-    Raises:
-        OSError: the capture cannot be opened.
-        CaptureError: the file is not a capture.
-        ValueError: an entry of `hosts` is not an IP address.
-        ResultsError: the results cannot be written to `out`.
-    """
-    reading = Reading(
-        path,
-        rotated=rotated,
-        keep=Keep(flows, hosts, ports),
-        points=points,
-        idle_timeout_s=idle_timeout_s,
-        max_connections=max_connections,
-    )
-
-    def read() -> Analysis:
-        while not reading.is_over:
-            reading.advance()
-            if progress is not None:
-                progress(*reading.progress)
-        return reading.finish()
-
-    if out is None:
-        return read()
-    with Folder(Path(out), FORMAT) as folder:
-        reading.write_to(folder.work)
-        save(read(), folder, report=report)
-    return Analysis.load(out)
-
-
-def save(analysis: Analysis, folder: Folder, *, report: bool = True, details: int | None = None) -> None:
-    """Adds the report to a folder that has the tables already, and gives the folder its name.
-
-    Raises:
-        ResultsError: it cannot be written.
-    """
-    if report:
-        from airtcp.report import capture
-
-        page = capture.html(analysis, capture.DETAILS if details is None else details)
-        try:
-            (folder.work / capture.PAGE).write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise ResultsError(f"cannot write the report to {folder.path}: {error.strerror}") from error
-    folder.publish(analysis.manifest)

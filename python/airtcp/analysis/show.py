@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from airtcp._text import on_one_line
+from airtcp._text import amount, on_one_line
 from airtcp.analysis import limits, stations
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 
@@ -31,14 +31,6 @@ Row = Mapping[str, Any]
 def count(value: object) -> str:
     """A whole number, thousands apart."""
     return f"{int(value):,}".replace(",", "\N{NARROW NO-BREAK SPACE}") if isinstance(value, (int, float)) else "-"
-
-
-def amount(number: float) -> str:
-    """A number of bytes with a decimal unit: `1.2 MB`."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size * 0.9995:
-            return f"{number / size:.3g} {unit}" if number < size * 999.5 else f"{number / size:.0f} {unit}"
-    return f"{number:.0f} B"
 
 
 def decimal(value: float | None, digits: int) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from airtcp.errors import ExecutorError
 
 if TYPE_CHECKING:
-    from airtcp.sweeps.task import Outcome, Task
+    from airtcp.tasks.task import Outcome, Task
 
 
 @runtime_checkable

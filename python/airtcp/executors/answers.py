@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from typing import Any, Final, NoReturn
 
 from airtcp._text import to_json
-from airtcp.sweeps.measures import MAX_ROWS, Extract
-from airtcp.sweeps.task import Outcome, Task
+from airtcp.tasks.measures import MAX_ROWS, Extract
+from airtcp.tasks.task import Outcome, Task
 
 MOST_BYTES: Final = 256 << 20
 """Size of an answer. A query of the most rows gives less."""

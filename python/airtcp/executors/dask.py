@@ -28,8 +28,8 @@ from airtcp import _airtcp
 from airtcp.errors import ExecutorError
 from airtcp.executors.answers import AnswerError, decode, encode
 from airtcp.executors.local import TICK_S
-from airtcp.sweeps import kernels
-from airtcp.sweeps.task import Outcome, Task, perform
+from airtcp.tasks import kernels
+from airtcp.tasks.task import Outcome, Task, perform
 
 try:
     import distributed

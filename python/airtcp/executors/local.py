@@ -24,7 +24,7 @@ from typing import IO, Any, Final
 import airtcp
 from airtcp import _airtcp
 from airtcp.errors import ExecutorError
-from airtcp.sweeps.task import Outcome, Task
+from airtcp.tasks.task import Outcome, Task
 
 TICK_S: Final = 0.1
 """Seconds after which the caller gets a turn even if no run has finished."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from airtcp.executors.local import batches
-from airtcp.sweeps.task import Outcome, Task, perform
+from airtcp.tasks.task import Outcome, Task, perform
 
 
 class ThreadExecutor:

@@ -14,7 +14,7 @@ from typing import Final
 
 from airtcp import _airtcp
 from airtcp.executors.local import receive, send
-from airtcp.sweeps.task import perform
+from airtcp.tasks.task import perform
 
 _SET_PARENT_DEATH_SIGNAL: Final = 1
 

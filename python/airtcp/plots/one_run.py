@@ -10,7 +10,7 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
-from airtcp.plots.style import COLOURS, LINES, shaded, style
+from airtcp.figure_style import COLOURS, LINES, shaded, style
 from airtcp.results import Results
 
 COLUMNS: Final = 2

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from airtcp.plots.style import COLOURS, LINES, style
+from airtcp.figure_style import COLOURS, LINES, style
 from airtcp.results import Results, labels_of
 
 FORMATS: Final = (".png", ".svg", ".pdf")

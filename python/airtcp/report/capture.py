@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from airtcp._text import amount
 from airtcp.analysis import limits, stations
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
-from airtcp.analysis.show import CLASSES, air_sentence, amount, answer, decimal
-from airtcp.plots.style import COLOURS
+from airtcp.analysis.show import CLASSES, air_sentence, answer, decimal
+from airtcp.figure_style import COLOURS
 from airtcp.report import interactive
 from airtcp.report.look import Look, number, with_unit
 from airtcp.report.model import Axis, Plot, Series

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from airtcp.plots.style import COLOURS, HATCHES, LINES, MARKERS, SHADES, STRONG
+from airtcp.figure_style import COLOURS, HATCHES, LINES, MARKERS, SHADES, STRONG
 from airtcp.report.model import Coordinate, Plot, Series, Study
 from airtcp.study.files import PARAMETERS
 
 
 @dataclass(frozen=True)
 class Look:
-    """Indices into the tables of `airtcp.plots.style`."""
+    """Indices into the tables of `airtcp.figure_style`."""
 
     colour: int
     shade: int

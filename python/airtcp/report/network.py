@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Final
 
 from markupsafe import Markup
 
-from airtcp.advice.network import bps, host_of, name_of, seconds
 from airtcp.report.look import number
+from airtcp.scenario_json import bps, host_of, name_of, seconds
 
 Json = Mapping[str, Any]
 Facts = dict[str, list[Any]]
 """Facts about a thing, by key: every value that one of the scenarios has, in order."""
+
+SignalText = tuple[str, float] | str | None
+"""A signal in words, a number and the words around it, or nothing to say."""
 
 Place = tuple[str, str, int]
 """The ends of a line and, of several lines between the same ends, its number."""
@@ -32,7 +35,7 @@ ALTERNATIVES: Final = 2
 """Most different texts that are named. More of them vary."""
 
 DOWN, UP, QUEUE = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}", "queue"
-_QUEUES: Final = {
+QUEUE_TITLES: Final = {
     "fifo": "FIFO",
     "red": "RED",
     "codel": "CoDel",
@@ -42,6 +45,11 @@ _QUEUES: Final = {
     "cake": "CAKE",
     "ack_filter": "ACK filter",
 }
+"""Queue disciplines of the registry as the picture names them."""
+WIDE_STANDARDS: Final = ("n", "ac")
+"""Standards whose channel has a width and a number of streams."""
+NARROW_STANDARDS: Final = ("a", "b", "g", "wavelan")
+"""Standards with one width and one stream."""
 
 
 @dataclass
@@ -210,7 +218,7 @@ def _queue(queue: Any, buffer: Json | None = None) -> Queue | None:  # noqa: ANN
     """A discipline and its limit; none for a FIFO without one."""
     table: Json = queue if isinstance(queue, Mapping) else {}
     name = name_of(queue or "fifo")
-    text = _QUEUES.get(name, name)
+    text = QUEUE_TITLES.get(name, name)
     if buffer is not None:
         unit = "BDP/\N{SQUARE ROOT}N" if buffer["rule"] == "bdp_over_sqrt_n" else "BDP"
         return Queue(text, buffer.get("scale", 1.0), unit)
@@ -227,12 +235,22 @@ def _queue(queue: Any, buffer: Json | None = None) -> Queue | None:  # noqa: ANN
 
 def _transmit(transmit: Any) -> Queue:  # noqa: ANN401
     """The queue of an access point's radio."""
-    if name_of(transmit or "mac80211") == "mac80211":
-        return Queue("FQ-CoDel", tail="in mac80211")
     table = transmit if isinstance(transmit, Mapping) else {}
+    # A folder of another airtcp may have names that this one lacks.
+    return TRANSMIT_QUEUES.get(name_of(transmit or "mac80211"), _qdisc)(table)
+
+
+def _qdisc(table: Json) -> Queue:
     found = _queue(table.get("qdisc")) or Queue("FIFO")
     frames = table.get("driver_frames")
     return found if frames is None or frames <= 1 else replace(found, tail=f", then {number(frames)} in the driver")
+
+
+TRANSMIT_QUEUES: Final[dict[str, Callable[[Json], Queue]]] = {
+    "mac80211": lambda _: Queue("FQ-CoDel", tail="in mac80211"),
+    "qdisc": _qdisc,
+}
+"""Ways from the host to the driver of the registry, and the queue that the picture shows for each."""
 
 
 def _queues(values: Sequence[Queue | str] | None) -> str:
@@ -261,7 +279,7 @@ def _radio(wlan: Json) -> str:
     parts = ["WaveLAN" if standard == "wavelan" else f"802.11{standard}"]
     if phy.get("band"):
         parts.append(str(phy["band"]).replace("GHz", " GHz"))
-    if standard in ("n", "ac"):
+    if standard in WIDE_STANDARDS:
         parts.append(f"{phy.get('width_mhz', 20)} MHz")
         streams = phy.get("streams", 1)
         parts.append(f"{streams} stream{'s' if streams > 1 else ''}")
@@ -275,22 +293,35 @@ def _table(value: Any) -> Json:  # noqa: ANN401
     return {"kind": value} if isinstance(value, str) else value or {}
 
 
-def _signal(wlan: Json, station: Json) -> tuple[str, float] | str | None:
+def _signal(wlan: Json, station: Json) -> SignalText:
     """The signal in words, or a number and the words around it."""
     own, common = (_table(one.get("signal")) for one in (station, wlan))
     signal = {**common, **own} if own.get("kind", common.get("kind")) == common.get("kind") else own
-    kind = signal.get("kind", "perfect")
-    if kind == "snr":
-        return "SNR {} dB", signal["snr_db"]
-    if kind == "path_loss":
-        distance = signal.get("distance_m")
-        if distance is None and station.get("position_m"):
-            distance = math.dist(station["position_m"], wlan.get("ap_position_m") or (0, 0))
-        return "path loss" if distance is None else ("{} m away", round(distance, 1))
-    if kind == "error_rate":
-        rate = signal.get("rate")
-        return "frame errors" if rate is None else ("{} % of frames lost", 100 * rate) if rate else None
-    return {"trace": "signal over time", "bit_errors": "bit errors"}.get(kind)
+    tell = SIGNAL_TEXTS.get(str(signal.get("kind", "perfect")))
+    return None if tell is None else tell(signal, wlan, station)
+
+
+def _path_loss(signal: Json, wlan: Json, station: Json) -> SignalText:
+    distance = signal.get("distance_m")
+    if distance is None and station.get("position_m"):
+        distance = math.dist(station["position_m"], wlan.get("ap_position_m") or (0, 0))
+    return "path loss" if distance is None else ("{} m away", round(distance, 1))
+
+
+def _error_rate(signal: Json, _wlan: Json, _station: Json) -> SignalText:
+    rate = signal.get("rate")
+    return "frame errors" if rate is None else ("{} % of frames lost", 100 * rate) if rate else None
+
+
+SIGNAL_TEXTS: Final[dict[str, Callable[[Json, Json, Json], SignalText]]] = {
+    "perfect": lambda *_: None,
+    "error_rate": _error_rate,
+    "bit_errors": lambda *_: "bit errors",
+    "snr": lambda signal, *_: ("SNR {} dB", signal["snr_db"]),
+    "path_loss": _path_loss,
+    "trace": lambda *_: "signal over time",
+}
+"""Kinds of signal of the registry, and the text for each: of a signal, its WLAN and its station."""
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------

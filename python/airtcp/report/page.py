@@ -25,7 +25,7 @@ from airtcp import _csp
 from airtcp._files import write_bytes
 from airtcp._marker import Batch
 from airtcp.errors import DamagedError, ResultsError
-from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
+from airtcp.figure_style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import here, interactive, matrix, model, network
 from airtcp.report import print as printed
 from airtcp.report.look import Look, interval_text, is_ranking, looks, needs_legend, number, with_unit

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, SHADES, shaded, style
+from airtcp.figure_style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, SHADES, shaded, style
 from airtcp.report.look import (
     PLAIN,
     Look,

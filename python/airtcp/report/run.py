@@ -13,9 +13,9 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp import show, soundness
-from airtcp.advice.network import stations_of
 from airtcp.report.model import Axis, Experiment, Plot, Series, Study, Table
 from airtcp.results import Results
+from airtcp.scenario_json import stations_of
 
 POINTS: Final = 60
 """Most points of a line: each is the mean of its part of the run."""

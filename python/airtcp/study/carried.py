@@ -18,7 +18,7 @@ from airtcp.errors import ResultsError
 from airtcp.study import published
 from airtcp.study.files import Study
 from airtcp.study.published_runs import digest, read_digests, runs_of
-from airtcp.sweeps.task import Task
+from airtcp.tasks.task import Task
 from airtcp.verify_runs import perform_all
 
 RUNS_PER_VARIANT: Final = 2

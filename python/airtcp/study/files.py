@@ -25,6 +25,7 @@ from airtcp.documents import Faults, Id, Place, Scalar, Table, Text, Unique, Whe
 from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value, nearest
 from airtcp.kinds import misplaced
+from airtcp.package_data import named_file
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.file import SweepFile
 
@@ -271,12 +272,32 @@ class MatrixMap(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "y_label", self.y_label or self.y)
 
 
+class Rule(Table, kw_only=True, frozen=True):
+    """The rule by which a matrix advises, as a file of its own."""
+
+    margin: Annotated[AboveOne, means("The smallest overall gain that counts, as a factor.")]
+    costs: Annotated[Texts, means("Kinds of change, the cheapest first.")]
+    measures: Annotated[tuple[MatrixMeasure, ...], Meta(min_length=1), means("Measures that count.")]
+
+    @classmethod
+    def load(cls, path: Path) -> Rule:
+        """Reads a rule.
+
+        Raises:
+            StudyError: it cannot be read, or is wrong.
+        """
+        return documents.read(documents.load(path, "rule of advice", StudyError), cls, StudyError)
+
+
 class Matrix(Part, kw_only=True, frozen=True):
     """Arms as rows and experiments as columns. `airtcp.study.matrix` computes scores and advice from it."""
 
     id: Annotated[Id, means("Id, unique among matrices and plots. It names the pictures' files.")]
     title: Annotated[Text, means("Its heading.")]
     text: Annotated[str, means("Description of the matrix.")] = ""
+    rule: Annotated[
+        str, means("A file with `margin`, `costs` and `measures`, relative to this one, in place of those keys here.")
+    ] = ""
     margin: Annotated[AboveOne, means("The smallest overall gain that counts, as a factor.")] = 1.25
     costs: Annotated[
         Texts,
@@ -285,7 +306,9 @@ class Matrix(Part, kw_only=True, frozen=True):
     catalogue: Annotated[
         str, means("A catalogue of remedies, relative to this file: rows have `changes`, `how` and `text` from it.")
     ] = ""
-    measures: Annotated[tuple[MatrixMeasure, ...], Meta(min_length=1), means("Measures that count.")]
+    measures: Annotated[
+        tuple[MatrixMeasure, ...], means("Measures that count. At least one, here or in the file of `rule`.")
+    ] = ()
     scenes: Annotated[tuple[MatrixScene, ...], Meta(min_length=1), means("The columns.")]
     groups: Annotated[tuple[MatrixGroup, ...], Meta(min_length=1), means("The rows, in groups that share a base.")]
     maps: Annotated[tuple[MatrixMap, ...], means("Maps of the advice over two parameters of an experiment.")] = ()
@@ -490,16 +513,6 @@ def read(folder: Path) -> Study:
     )
 
 
-def matrices(folder: Path) -> tuple[Matrix, ...]:
-    """The matrices of a study, without reading its experiments.
-
-    Raises:
-        StudyError: its file or the catalogue cannot be read, or is wrong.
-    """
-    document = documents.load(inside(folder, STUDY_FILE), "study", StudyError)
-    return _with_remedies(documents.read(document, StudyFile, StudyError), document, folder).matrices
-
-
 def _with_remedies(file: StudyFile, document: Document, folder: Path) -> StudyFile:
     """With what rows of matrices take from a catalogue.
 
@@ -509,10 +522,11 @@ def _with_remedies(file: StudyFile, document: Document, folder: Path) -> StudyFi
     faults = Faults(document, StudyError)
     matrices = []
     for i, matrix in enumerate(file.matrices):
+        matrix = _with_rule(matrix, document.value()["matrices"][i], folder, faults, i)
         catalogue = None
         if matrix.catalogue:
             try:
-                catalogue = Catalogue.load(within(folder, folder, matrix.catalogue), StudyError)
+                catalogue = Catalogue.load(named_file(folder, folder, matrix.catalogue), StudyError)
             except OSError as error:
                 faults.add(str(error.strerror), "matrices", i, "catalogue")
         groups = []
@@ -534,6 +548,24 @@ def _with_remedies(file: StudyFile, document: Document, folder: Path) -> StudyFi
         matrices.append(msgspec.structs.replace(matrix, groups=tuple(groups)))
     faults.raise_any()
     return msgspec.structs.replace(file, matrices=tuple(matrices))
+
+
+def _with_rule(matrix: Matrix, given: Mapping[str, Any], folder: Path, faults: Faults, i: int) -> Matrix:
+    """With margin, costs and measures of the file that a matrix names."""
+    if not matrix.rule:
+        if not matrix.measures:
+            faults.add("must hold at least one measure, or `rule` must name a file of measures", "matrices", i)
+        return matrix
+    if twice := [name for name in Rule.__struct_fields__ if name in given]:
+        told = f"the file of `rule` has {', '.join(f'`{name}`' for name in twice)} as well: use either, not both"
+        faults.add(told, "matrices", i, "rule")
+        return matrix
+    try:
+        rule = Rule.load(named_file(folder, folder, matrix.rule))
+    except OSError as error:
+        faults.add(str(error.strerror), "matrices", i, "rule")
+        return matrix
+    return msgspec.structs.replace(matrix, margin=rule.margin, costs=rule.costs, measures=rule.measures)
 
 
 TAKEN: Final = ("changes", "how", "without", "text")

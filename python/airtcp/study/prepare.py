@@ -25,10 +25,10 @@ from airtcp.study.matrix import Table, needs
 from airtcp.study.plots import Drawing
 from airtcp.study.samples import Array, CheckError, Data, Meaning, Measure, Point, Row
 from airtcp.study.soundness import examine
-from airtcp.sweeps import measures as sweep_measures
 from airtcp.sweeps.definition import IDENTITY
 from airtcp.sweeps.planning import Plan, plan
 from airtcp.sweeps.results import SweepResults
+from airtcp.tasks import measures as sweep_measures
 
 Mode = Literal["quick", "full"]
 MODES: Final[tuple[Mode, ...]] = ("quick", "full")

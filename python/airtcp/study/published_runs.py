@@ -13,14 +13,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, cast
 
+from airtcp import _airtcp
 from airtcp._files import read_bytes
 from airtcp.errors import ResultsError
-from airtcp.schemas import schema
 from airtcp.study.files import Study
 from airtcp.study.prepare import Mode, prepare
 from airtcp.sweeps.results import TASKS, read_table
 from airtcp.sweeps.store import Store, measures_as_kept
-from airtcp.sweeps.task import Outcome, Task, key_of
+from airtcp.tasks.task import Outcome, Task, key_of
 
 DIGESTS: Final = "published-runs.txt"
 """In a study's folder, beside `published.json`: lines with a run's scenario and what came of it, as hashes."""
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 @cache
 def _schema() -> Json:
-    return cast("Json", json.loads(schema()))
+    return cast("Json", json.loads(_airtcp.schema()))
 
 
 def _objects(rule: Json) -> Iterator[Json]:

@@ -11,10 +11,9 @@ They are written again from the journal at the end of each start, also of one th
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,17 +26,19 @@ from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host, polars_version
 from airtcp.study.files import Answer, Finding, Study
 from airtcp.study.findings import Judged, Outcome, judge
+from airtcp.study.kept import of_study
 from airtcp.study.matrix import Table, needs
 from airtcp.study.plots import Drawing
 from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experiment
+from airtcp.study.run_options import RunOptions
 from airtcp.study.samples import CheckError, Data
 from airtcp.study.settle import Budget, step
-from airtcp.sweeps import kept
-from airtcp.sweeps.measures import measures_version
+from airtcp.sweeps.kept import add as add_definition
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
 from airtcp.sweeps.results import TASKS, SweepResults, parquet, tasks_of
 from airtcp.sweeps.running import Progress, count, died, execute
 from airtcp.sweeps.store import Store
+from airtcp.tasks.measures import measures_version
 
 if TYPE_CHECKING:
     from airtcp.executors import Executor
@@ -47,42 +48,6 @@ FORMAT_VERSION: Final = 2
 STUDY_JSON: Final = "study.json"
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The options of the command line, so that the results can record the command."""
-
-    name: str
-    """The study as given on the command line: its id or its path."""
-    mode: Mode
-    seeds: int | None = None
-    figures: tuple[str, ...] = ()
-    experiments: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
-    """`KEY=VALUE`, values that are not the study's own."""
-    kernel: str | None = None
-    """Version or file, in place of the kernels that arms name."""
-    settle: Budget | None = None
-    """Budget of further runs for open findings; `None`: no further runs."""
-
-    @property
-    def command(self) -> str:
-        """A command that does the same."""
-        parts = ["airtcp", "study", "run", self.name, f"--{self.mode}"]
-        for figure in self.figures:
-            parts += ["--figure", figure]
-        for experiment in self.experiments:
-            parts += ["--experiment", experiment]
-        if self.seeds is not None:
-            parts += ["--seeds", str(self.seeds)]
-        for change in self.changes:
-            parts += ["--set", change]
-        if self.kernel is not None:
-            parts += ["--kernel", self.kernel]
-        if self.settle is not None:
-            parts += ["--settle", "--settle-budget", self.settle.text]
-        return shlex.join(parts)
 
 
 def check_folder(folder: Path, study: Study) -> None:
@@ -105,7 +70,7 @@ def run(
     study: Study,
     prepared: Sequence[Prepared],
     folder: Path,
-    asked: Asked,
+    asked: RunOptions,
     *,
     executor: Executor | str | None = None,
     jobs: int | None = None,
@@ -177,14 +142,14 @@ def run(
             "started": earlier.get("started") or time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(started)),
             "wall_s": round(earlier.get("wall_s", 0.0) + time.monotonic() - begin, 3),
         }
-        _save(folder, prepared, results, document, kept.of_study(study, prepared, asked))
+        _save(folder, prepared, results, document, of_study(study, prepared, asked))
     return document
 
 
 def _settle(
     prepared: Sequence[Prepared],
     results: Sequence[SweepResults],
-    asked: Asked,
+    asked: RunOptions,
     budget: Budget,
     run_more: Callable[[Sequence[Prepared], Callable[[], bool]], Sequence[SweepResults]],
     tell: Callable[[str], object],
@@ -253,7 +218,7 @@ def _save(
             for name, table in tables_of(prepared, results).items():
                 batch.add(f"{name}.parquet", parquet(table))
             batch.add(TASKS, parquet(tasks(prepared, results)))
-            kept.add(batch, definition)
+            add_definition(batch, definition)
             batch.add(STUDY_JSON, (to_json(document) + "\n").encode())
             batch.commit()
     except OSError as error:
@@ -278,7 +243,7 @@ def tasks(prepared: Sequence[Prepared], results: Sequence[SweepResults]) -> pl.D
     )
 
 
-def document_of(study: Study, prepared: Sequence[Prepared], results: Sequence[SweepResults], asked: Asked) -> Json:
+def document_of(study: Study, prepared: Sequence[Prepared], results: Sequence[SweepResults], asked: RunOptions) -> Json:
     """Content of `study.json`, but for when it ran and how long."""
     experiments: list[Json] = []
     findings: list[Json] = []
@@ -402,7 +367,7 @@ def _which(row: Json, found: SweepResults) -> str:
     return ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
 
 
-def _command_of(one: Prepared, asked: Asked) -> str:
+def _command_of(one: Prepared, asked: RunOptions) -> str:
     """A command that repeats one experiment."""
     return replace(asked, figures=(), experiments=(one.experiment.id,)).command
 

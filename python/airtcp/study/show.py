@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from airtcp.commands.sweep import duration
+from airtcp._text import duration
 from airtcp.study.files import UNCOUNTED, Study, citation
 from airtcp.study.findings import MIXED, NOT, OPEN, REPRODUCED, VERDICTS
 from airtcp.study.matrix import OUTCOMES

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp, documents
 from airtcp._airtcp import Document
-from airtcp._files import within
 from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults
 from airtcp.errors import SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
 from airtcp.kinds import misplaced
+from airtcp.package_data import OWN, named_file
 from airtcp.sweeps.file import (
     ArmsFile,
     ArmTable,
@@ -35,7 +35,7 @@ from airtcp.sweeps.file import (
     SweepFile,
     VariantTable,
 )
-from airtcp.sweeps.measures import Column, Measure
+from airtcp.tasks.measures import Column, Measure
 
 if TYPE_CHECKING:
     from airtcp.scenario import Scenario
@@ -240,9 +240,9 @@ class Sweep:
         Raises:
             OSError: it leads out.
         """
-        if self.path is None:
+        if self.path is None and not name.startswith(OWN):
             return folder / name
-        return within(self.root or self.folder, folder, name)
+        return named_file(self.root or self.folder, folder, name)
 
 
 def _plain(source: object) -> object:

@@ -1,30 +1,24 @@
-"""The definition of a sweep or a study beside its results, so that `airtcp verify` plans the runs again.
+"""The definition of a sweep beside its results, so that `airtcp verify` plans the runs again.
 
 `verify/definition.json` holds the whole definition: scenarios and shared arms are in it, and it names no file. Nothing
-in it can be carried out: an arm of kernels has the kernel's name and no place of one.
+in it can be carried out: an arm of kernels has the kernel's name and no place of one. `airtcp.study.kept` has the
+definition of a study.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import Any, Final
 
 from airtcp._marker import Batch
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, FileError
 from airtcp.sweeps.definition import Sweep
-from airtcp.sweeps.planning import Plan, Point, plan, sources
-from airtcp.sweeps.task import key_of
-
-if TYPE_CHECKING:
-    from airtcp.study.files import Experiment, Study
-    from airtcp.study.prepare import Prepared
-    from airtcp.study.run import Asked
+from airtcp.sweeps.planning import Plan, Point, plan
+from airtcp.tasks.task import key_of
 
 FORMAT: Final = "airtcp-definition"
 FORMAT_VERSION: Final = 1
@@ -38,25 +32,7 @@ Json = dict[str, Any]
 
 def of_sweep(planned: Plan) -> Json:
     """The definition of a sweep, as it was planned."""
-    return _head("sweep") | {"sweep": _sweep(planned)}
-
-
-def of_study(study: Study, prepared: Sequence[Prepared], asked: Asked) -> Json:
-    """The definition of a study, as it was prepared."""
-    options = asdict(asked) | {"settle": None if asked.settle is None else asked.settle.text}
-    return _study(study, [(one.experiment, _sweep(one.plan)) for one in prepared], options)
-
-
-def _study(study: Study, experiments: Sequence[tuple[Experiment, Json]], options: Mapping[str, Any]) -> Json:
-    def entry(whole: Study | Experiment, without: str) -> Json:
-        names = [field.name for field in fields(whole) if field.name not in (without, "folder")]
-        return {name: msgspec.to_builtins(getattr(whole, name)) for name in names}
-
-    return _head("study") | {
-        "study": entry(study, "experiments"),
-        "experiments": [{**entry(one, "sweep"), "sweep": sweep} for one, sweep in experiments],
-        "asked": dict(options),
-    }
+    return head("sweep") | {"sweep": sweep_of(planned)}
 
 
 def add(batch: Batch, definition: Mapping[str, Any]) -> None:
@@ -68,11 +44,13 @@ def add(batch: Batch, definition: Mapping[str, Any]) -> None:
     batch.add(DEFINITION, (to_json(definition) + "\n").encode())
 
 
-def _head(kind: str) -> Json:
+def head(kind: str) -> Json:
+    """The first keys of a definition."""
     return {"format": FORMAT, "format_version": FORMAT_VERSION, "kind": kind}
 
 
-def _sweep(planned: Plan) -> Json:
+def sweep_of(planned: Plan) -> Json:
+    """The entry `sweep` of a definition."""
     sweep = planned.sweep
     assert sweep.document is not None
     document: Json = {"name": sweep.name, **sweep.document.value()}
@@ -161,87 +139,6 @@ def _named(point: Point, engine: str, kernels: Mapping[str, str]) -> Point:
     return replace(point, task=replace(point.task, key=key, cell=cell))
 
 
-def prepared(definition: Json, engine: str, where: Path) -> tuple[Study, list[Prepared], Asked]:
-    """A study prepared again; as `planned`.
-
-    Raises:
-        DamagedError: it cannot be prepared.
-    """
-    from airtcp.errors import StudyError
-    from airtcp.study.files import Answer, Assumption, Experiment, Finding, Matrix, Plot, Study
-    from airtcp.study.prepare import prepare_plan
-
-    try:
-        asked = _asked(definition["asked"])
-        out = []
-        for entry in definition["experiments"]:
-            made = planned(entry["sweep"], engine, where)
-            rest = {key: value for key, value in entry.items() if key != "sweep"}
-            rest["plots"] = msgspec.convert(rest["plots"], tuple[Plot, ...])
-            rest["findings"] = msgspec.convert(rest["findings"], tuple[Finding, ...])
-            rest["figures"] = tuple(rest["figures"])
-            out.append(prepare_plan(Experiment(**rest, sweep=made.sweep), made, asked.mode))
-        kept = dict(definition["study"])
-        kept["assumptions"] = msgspec.convert(kept["assumptions"], tuple[Assumption, ...])
-        kept["matrices"] = msgspec.convert(kept["matrices"], tuple[Matrix, ...])
-        kept["answer"] = msgspec.convert(kept["answer"], Answer | None)
-        study = Study(**kept, experiments=tuple(one.experiment for one in out), folder=Path())
-    except (StudyError, msgspec.ValidationError) as error:
-        raise DamagedError(f"{where}: cannot be prepared: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise DamagedError(f"{where}: damaged: not what airtcp writes ({error})") from error
-    return study, out, asked
-
-
-def of_files(study: Study, options: Mapping[str, Any]) -> Json:
-    """The definition of a study as its files have it, to be compared with a kept one.
-
-    Raises:
-        StudyError: it cannot be run with those options.
-    """
-    from airtcp.errors import StudyError
-    from airtcp.sweeps.definition import changes_of
-
-    asked = _asked(options)
-    wanted = study.only(asked.figures, asked.experiments)
-    sizes = {asked.mode: True}
-    changes = changes_of(asked.changes)
-    entries = []
-    for one in wanted.experiments:
-        try:
-            varied = one.sweep.varied(**sizes, seeds=asked.seeds, set=changes)
-        except FileError as error:
-            raise StudyError(str(error)) from error
-        entries.append((one, _sweep(Plan(varied, (), sources(varied)))))
-    return _study(wanted, entries, {**options})
-
-
-def _asked(options: Mapping[str, Any]) -> Asked:
-    from airtcp.study.run import Asked
-    from airtcp.study.settle import Budget
-
-    given: Json = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    budget = given.pop("settle")
-    asked: Asked = Asked(**given)
-    return asked if budget is None else replace(asked, settle=Budget.read(budget))
-
-
-def compared(definition: Mapping[str, Any]) -> Json:
-    """A definition without what differs from place to place, and from start to start."""
-
-    def bare(value: object) -> object:
-        if isinstance(value, dict):
-            return {key: bare(item) for key, item in value.items() if key not in ("place", "cost")}
-        return [bare(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-    found: Any = bare(dict(definition))
-    for entry in found["experiments"]:
-        del entry["sweep"]["kernels"]
-        if definition["asked"]["settle"] is not None:
-            entry["sweep"]["definition"].pop("seeds", None)
-    return found  # type: ignore[no-any-return]
-
-
 def kernels_of(definition: Json) -> dict[tuple[str, str], str]:
     """The kernel of each arm of kernels, by its table and name."""
     entries = [("runs", definition)] if definition["kind"] == "sweep" else []
@@ -258,4 +155,4 @@ def tables(plans: Iterable[tuple[str, Plan]]) -> dict[str, list[tuple[str, Point
     return found
 
 
-__all__ = ["DEFINITION", "add", "check", "kernels_of", "of_study", "of_sweep", "planned", "prepared"]
+__all__ = ["DEFINITION", "add", "check", "kernels_of", "of_sweep", "planned"]

@@ -18,12 +18,12 @@ from airtcp._part import to_toml_value
 from airtcp.documents import Faults
 from airtcp.errors import RunError, ScenarioError, SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
-from airtcp.sweeps import kernels
 from airtcp.sweeps.definition import Arm, Range, Sweep
 from airtcp.sweeps.file import MAX_RUNS
-from airtcp.sweeps.kernels import seconds
-from airtcp.sweeps.measures import Extract, Measure, MeasureError, take
-from airtcp.sweeps.task import Task, key_of
+from airtcp.tasks import kernels
+from airtcp.tasks.kernels import seconds
+from airtcp.tasks.measures import Extract, Measure, MeasureError, take
+from airtcp.tasks.task import Task, key_of
 
 MAX_FAULTS: Final = 10
 """A mistake in one line makes every point fail; so many are shown."""

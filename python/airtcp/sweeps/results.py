@@ -29,10 +29,10 @@ from airtcp._text import to_json
 from airtcp.errors import DamagedError, ResultsError
 from airtcp.expressions import nearest
 from airtcp.sweeps import kept
-from airtcp.sweeps.measures import Column, Measure, measures_version
 from airtcp.sweeps.planning import Plan, Point
 from airtcp.sweeps.store import Store
-from airtcp.sweeps.task import Outcome, missing
+from airtcp.tasks.measures import Column, Measure, measures_version
+from airtcp.tasks.task import Outcome, missing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from airtcp.executors import executor_of
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.planning import Plan, plan
 from airtcp.sweeps.store import Store
-from airtcp.sweeps.task import Task, missing
+from airtcp.tasks.task import Task, missing
 
 if TYPE_CHECKING:
     from airtcp.sweeps.results import SweepResults

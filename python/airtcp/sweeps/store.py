@@ -29,7 +29,7 @@ from airtcp import _files
 from airtcp._marker import MARKER, Marker
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, NotOursError, ResultsError
-from airtcp.sweeps.task import Outcome
+from airtcp.tasks.task import Outcome
 
 JOURNAL: Final = "runs.jsonl"
 LOCK: Final = ".lock"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from airtcp import _airtcp
-from airtcp.advice.network import TCP, kind
 from airtcp.errors import ScenarioError, SweepError
 from airtcp.kinds import scenario_error
 from airtcp.sweeps.definition import Sweep
+from airtcp.traffic_kinds import TCP, kind
 
 MOST_MEASURES: Final = 12
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from airtcp._terminal import FAILURE, StopError
 
 COMMANDS: Final = ("check", "av", "coop", "monitor", "probe", "proxy", "pacing", "efr", "undo")
-BUILT: Final = Path(__file__).parents[3] / "target/x86_64-unknown-linux-gnu/release/airtcp-host"
+BUILT: Final = Path(__file__).parents[4] / "target/x86_64-unknown-linux-gnu/release/airtcp-host"
 """Where `make host` leaves it."""
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from airtcp.expressions import Template, Value, nearest, plain_text
-from airtcp.sweeps.query import QueryError, parse
+from airtcp.tasks.query import QueryError, parse
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,6 +10,7 @@ from airtcp import links
 from airtcp._files import fault_of_input, read_bytes, write_bytes
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
 from airtcp._text import is_link
+from airtcp.cli.options import port, single_set_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ def built() -> Path:
     """
     from pathlib import Path
 
-    page = Path(__file__).parent.parent / "page" / "playground.html"
+    page = Path(__file__).parents[2] / "page" / "playground.html"
     if not page.exists():
         raise StopError(
             "this airtcp was built without the page: `make playground` builds it. That needs Node 20 with npm, "
@@ -81,13 +82,13 @@ def play(args: argparse.Namespace) -> int:
     return OK
 
 
-def _serve(page: bytes, port: int, *, browse: bool) -> int:
+def _serve(page: bytes, number: int, *, browse: bool) -> int:
     from airtcp.serving import PageServer
 
     try:
-        server = PageServer(page, port)
+        server = PageServer(page, number)
     except OSError as error:
-        raise StopError(f"cannot open port {port} on 127.0.0.1: {error.strerror}", FAILURE) from error
+        raise StopError(f"cannot open port {number} on 127.0.0.1: {error.strerror}", FAILURE) from error
     with server:
         write_out(server.url + "\n")
         say("Only this machine can open it, and only at this address. Ctrl-C ends it.")
@@ -103,12 +104,6 @@ def _serve(page: bytes, port: int, *, browse: bool) -> int:
     return OK
 
 
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
-
-
 def add(command: Callable[..., Any]) -> None:
     """Registers the command."""
     sub = command(
@@ -120,14 +115,7 @@ def add(command: Callable[..., Any]) -> None:
         more="\nexit codes:\n  0 done; 2 bad input; 1 any other failure, such as a page that was not built\n",
     )
     sub.add_argument("scenario", nargs="?", metavar="SCENARIO", help="file (TOML) or link; default: the first story")
-    sub.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="changes",
-        metavar="KEY=VALUE",
-        help="what the second run changes; can be repeated",
-    )
+    single_set_option(sub, "what the second run changes; can be repeated")
     sub.add_argument("--export", metavar="FILE", help="write the page as one file that needs no network, and end")
-    sub.add_argument("--port", type=_port, default=0, metavar="N", help="port on 127.0.0.1; default: a free one")
+    sub.add_argument("--port", type=port, default=0, metavar="N", help="port on 127.0.0.1; default: a free one")
     sub.add_argument("--no-browser", action="store_true", help="print the address only")

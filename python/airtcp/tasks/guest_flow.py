@@ -1,4 +1,4 @@
-"""One end of a flow as a program in a guest (`airtcp.sweeps.kernels`): hears, says or pings, and prints what it found.
+"""One end of a flow as a program in a guest (`airtcp.tasks.kernels`): hears, says or pings, and prints what it found.
 
 Usage: guest_flow.py WHAT FLOW PORT PEER PARAMETER START WARMUP END. Times are seconds since the network began. It needs
 nothing but Python.

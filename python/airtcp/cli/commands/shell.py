@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, OK, StopError, say
+from airtcp.cli.options import seed, single_set_option, snaplen_option, time_with_unit
+from airtcp.cli.real_hosts import carry_out
+from airtcp.cli.scenario_input import changes_of, load_file
 
 if TYPE_CHECKING:
-    from airtcp.realtime import Command, Plan
+    from airtcp.realtime import Command
 
 CLIENT: Final = "laptop"
 SERVER: Final = "server"
 INVALID: Final = 3
 """Exit code of a run in which time was not kept."""
-TCP: Final = ("unlimited", "transfer", "web", "stream")
-"""Kinds of traffic that are applications on TCP."""
 TAKES_COMMAND: Final = ("shell", "exec")
 """Commands with a command of their own behind `--`."""
-
-_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|min|h)\Z")
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
@@ -66,7 +64,7 @@ def shell(args: argparse.Namespace) -> int:
         file=file,
         commands=commands,
         hosts=hosts,
-        for_s=None if args.lasts is None else seconds("--for", args.lasts),
+        for_s=None if args.lasts is None else time_with_unit("--for", args.lasts),
         internet=args.internet,
         gates=args.gate,
         quiet=args.quiet,
@@ -86,28 +84,9 @@ def shell(args: argparse.Namespace) -> int:
         except RunError as error:
             raise StopError(str(error), BAD_INPUT) from None
     begin = time.monotonic()
-    code = carried_out(plan, args.out)
+    code = carry_out(plan, args.out)
     if args.predict is not None and code in (OK, INVALID):
         _predict(args, prediction(scenario, hosts, time.monotonic() - begin, args.gate))
-    return code
-
-
-def carried_out(plan: Plan, out: str | None) -> int:
-    """Runs a network of real hosts to its end, keeps its results in a folder if asked to, and returns the exit code."""
-    from airtcp import realtime
-
-    if out is None:
-        return realtime.Session(plan).wait()
-    from pathlib import Path
-
-    from airtcp.results import Folder
-
-    with realtime.past_hangup(), Folder(Path(out), tell=say) as folder:
-        session = realtime.Session(plan, folder)
-        code = session.wait()
-        kept = session.commit()
-    if not plan.quiet:
-        say(f"results in {out}" if kept is not None else "no results were kept")
     return code
 
 
@@ -121,11 +100,13 @@ def prediction(
     Raises:
         StopError: no flow of TCP begins at one of them.
     """
+    from airtcp.traffic_kinds import TCP, kind
+
     names = {name for host in hosts for name in (host, host.partition("[")[0])}
     names |= {node["name"] for node in scenario["nodes"] if node.get("attach")}
     nodes = [{key: value for key, value in node.items() if key != "attach"} for node in scenario["nodes"]]
     flows = [dict(flow) for flow in scenario["flows"]]
-    of_tcp = [flow for flow in flows if flow["from"] in names and flow["traffic"]["kind"] in TCP]
+    of_tcp = [flow for flow in flows if flow["from"] in names and kind(flow) in TCP]
     for flow in of_tcp:
         if flow["from"] in gates:
             continue
@@ -166,9 +147,7 @@ def exec_(args: argparse.Namespace) -> int:
 
 def _scenario(args: argparse.Namespace) -> tuple[_airtcp.Checked, str, str | None]:
     """The scenario, its name, and HOST."""
-    changes = [_airtcp.parse_set(change) for change in args.changes]
-    if args.seed is not None:
-        changes.append((f"--seed {args.seed}", "seed", str(args.seed)))
+    changes = changes_of(args)
     short = [(name, value) for name, value in (("--line", args.line), ("--wifi", args.wifi)) if value is not None]
     if len(short) > 1:
         raise StopError("use either --line or --wifi, not both", BAD_INPUT)
@@ -186,19 +165,8 @@ def _scenario(args: argparse.Namespace) -> tuple[_airtcp.Checked, str, str | Non
         raise StopError("a scenario FILE is missing: give a path, or --line or --wifi", BAD_INPUT)
     if len(args.words) > 2:
         raise StopError(f"{args.words[2]!r}: a command stands behind --", BAD_INPUT)
-    from pathlib import Path
-
-    from airtcp._files import fault_of_input
-    from airtcp.errors import ScenarioError
-    from airtcp.kinds import scenario_error
-
     file = args.words[0]
-    if (fault := fault_of_input(file)) is not None:
-        raise StopError(fault, BAD_INPUT)
-    try:
-        return _airtcp.Checked.load(file, changes), file, args.words[1] if len(args.words) == 2 else None
-    except ScenarioError as error:
-        raise scenario_error(error, Path(file)) from None
+    return load_file(file, changes), file, args.words[1] if len(args.words) == 2 else None
 
 
 def _commands(args: argparse.Namespace, host: str | None) -> list[Command]:
@@ -245,14 +213,6 @@ def _peers(scenario: dict[str, Any], real: Sequence[str]) -> list[str]:
             f"{only!r} would be the only real host: name another with --real HOST or --on HOST='...'", BAD_INPUT
         )
     return found
-
-
-def seconds(option: str, text: str) -> float:
-    """Reads the time that an option names."""
-    found = _SPAN.match(text.strip())
-    if found is None or float(found[1]) == 0:
-        raise StopError(f"{option} {text}: must be a time such as 30s or 5min", BAD_INPUT)
-    return float(found[1]) * _SECONDS[found[2]]
 
 
 # --- networks without a file -----------------------------------------------------------------------------------------
@@ -369,10 +329,8 @@ stations = ["{CLIENT}"{stations}]
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
-def add(command: Callable[..., Any], seed: Callable[[str], int], snaplen: Callable[[str], int]) -> None:
+def add(command: Callable[..., Any]) -> None:
     """Registers both commands."""
-    from airtcp.execution import SNAPLEN
-
     sub = command(
         "shell",
         shell,
@@ -423,17 +381,9 @@ def add(command: Callable[..., Any], seed: Callable[[str], int], snaplen: Callab
     )
     sub.add_argument("--check", action="store_true", help="say what this machine allows, and what would allow the rest")
     sub.add_argument("--seed", type=seed, metavar="N", help="seed of the network; default: the scenario's")
-    sub.add_argument(
-        "--set", action="append", default=[], dest="changes", metavar="KEY=VALUE", help="change a value of the scenario"
-    )
+    single_set_option(sub, "change a value of the scenario")
     sub.add_argument("--no-capture", action="store_true", help="with --out: keep no packets")
-    sub.add_argument(
-        "--snaplen",
-        type=snaplen,
-        default=SNAPLEN,
-        metavar="BYTES",
-        help="bytes of each packet that the capture keeps; 0: all (default: %(default)s)",
-    )
+    snaplen_option(sub, "the capture")
     sub.add_argument("-q", "--quiet", action="store_true", help="say only what should worry")
 
     sub = command(

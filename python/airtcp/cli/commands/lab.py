@@ -7,29 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, StopError
-from airtcp.commands.shell import carried_out
+from airtcp.cli.options import seed, single_set_option
+from airtcp.cli.real_hosts import carry_out
+from airtcp.cli.scenario_input import changes_of, load_file
 
 
 def lab(args: argparse.Namespace) -> int:
     """Run a wireless scenario in real Wi-Fi stacks: Linux kernels on the simulated air, in virtual time."""
-    from pathlib import Path
-
     from airtcp import realtime
-    from airtcp._files import fault_of_input
-    from airtcp.errors import RunError, ScenarioError
-    from airtcp.kinds import scenario_error
+    from airtcp.errors import RunError
 
-    if (fault := fault_of_input(args.file)) is not None:
-        raise StopError(fault, BAD_INPUT)
-    changes = [_airtcp.parse_set(change) for change in args.changes]
-    if args.seed is not None:
-        changes.append((f"--seed {args.seed}", "seed", str(args.seed)))
-    try:
-        checked = _airtcp.Checked.load(args.file, changes)
-    except ScenarioError as error:
-        raise scenario_error(error, Path(args.file)) from None
+    checked = load_file(args.file, changes_of(args))
     try:
         guests = replace(realtime.kernel(args.kernel), memory="128M")
     except RunError as error:
@@ -43,10 +32,10 @@ def lab(args: argparse.Namespace) -> int:
         guests=guests,
         lab=realtime.Lab(security="wpa3" if args.wpa3 else "wpa2" if args.wpa2 else "open"),
     )
-    return carried_out(plan, args.out)
+    return carry_out(plan, args.out)
 
 
-def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
+def add(command: Callable[..., Any]) -> None:
     """Registers the command."""
     from airtcp.realtime import WIFI
 
@@ -72,7 +61,5 @@ def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
         help="one that tools/uml/build.py --wifi has built, or a file (default: %(default)s)",
     )
     sub.add_argument("--seed", type=seed, metavar="N", help="seed of medium and kernels; default: the scenario's")
-    sub.add_argument(
-        "--set", action="append", default=[], dest="changes", metavar="KEY=VALUE", help="change a value of the scenario"
-    )
+    single_set_option(sub, "change a value of the scenario")
     sub.add_argument("-q", "--quiet", action="store_true", help="say only what should worry")

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from airtcp import completion
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
 from airtcp._text import on_one_line
-from airtcp.commands.analyze import whole
-from airtcp.commands.sweep import ap_option, positive, progress_bar, set_option, with_ap
+from airtcp.cli.options import ap_option, flow_number, positive, set_option
+from airtcp.cli.progress import bar_of_runs
+from airtcp.cli.scenario_input import set_arguments_with_ap
 from airtcp.errors import CaptureError, ScenarioError
 
 if TYPE_CHECKING:
@@ -60,13 +61,13 @@ def advise(args: argparse.Namespace) -> int:
                 )
     elif args.flow:
         raise StopError(f"--flow is for captures, and {file} is a scenario", BAD_INPUT)
-    changes = {} if has_capture else changes_of(with_ap(args, scene(file) or Path(file)))
+    changes = {} if has_capture else changes_of(set_arguments_with_ap(args, scene(file) or Path(file)))
     if args.out is not None:
         # Whether it can be written shows before the runs, not after them.
         with Folder(Path(args.out), FORMAT, say):
             pass
     begin = time.monotonic()
-    with Interrupts().at_once() as interrupts, progress_bar(file, quiet=args.quiet) as update:
+    with Interrupts().at_once() as interrupts, bar_of_runs(file, quiet=args.quiet) as update:
 
         def progress(done: int, total: int) -> None:
             took = time.monotonic() - begin
@@ -207,7 +208,7 @@ def add(command: Callable[..., Any]) -> None:
     named.completer = _scenes_and_files
     sub.add_argument(
         "--flow",
-        type=whole(0, 2**32 - 1),
+        type=flow_number,
         action="extend",
         nargs="+",
         default=[],

@@ -32,6 +32,8 @@ PORT: Final = 5001
 TICK_S: Final = 0.1
 """Seconds of wall time after which a run looks whether it is to be given up."""
 
+TRAFFIC: Final = ("unlimited", "ping")
+"""Kinds of traffic that the program of a guest makes."""
 PROGRAM: Final = Path(__file__).with_name("guest_flow.py")
 """The program of the guests, which see the machine's files."""
 
@@ -81,8 +83,8 @@ def fault(scenario: Mapping[str, Any]) -> str | None:
     for flow in scenario["flows"]:
         kind = flow["traffic"]["kind"]
         name = flow.get("name", "")
-        if kind not in ("unlimited", "ping"):
-            return f'flow "{name}": kernels carry traffic of the kinds unlimited and ping, not {kind}'
+        if kind not in TRAFFIC:
+            return f'flow "{name}": kernels carry traffic of the kinds {" and ".join(TRAFFIC)}, not {kind}'
         if not {flow["from"], flow["to"]} <= single:
             return f'flow "{name}": with engine = "kernel" each end must be one host, without a count'
         if not isinstance(flow.get("start", "0s"), str) or flow.get("stop") is not None:
@@ -94,7 +96,7 @@ def fault(scenario: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class Output:
-    """A run of kernels, as `airtcp.sweeps.measures.take` asks for it."""
+    """A run of kernels, as `airtcp.tasks.measures.take` asks for it."""
 
     summary: str
     meanings: Mapping[str, Mapping[str, str]]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, say, write_out
-from airtcp.commands.sweep import positive, size
+from airtcp.cli.options import all_or_number, positive, size
 
 if TYPE_CHECKING:
     from airtcp.verified import Verified
@@ -126,10 +126,6 @@ def _first(word: str, lines: list[str]) -> list[str]:
     return [*(f"{word}: {line}" for line in lines[:SHOWN]), *more]
 
 
-def _runs(text: str) -> int | None:
-    return None if text == "all" else 0 if text == "0" else positive(text)
-
-
 def add(command: Callable[..., Any]) -> None:
     """Registers the command."""
     sub = command(
@@ -151,7 +147,11 @@ def add(command: Callable[..., Any]) -> None:
         help="compare the bits of this engine with the published ones, on two runs of each variant; without STUDY: all",
     )
     sub.add_argument(
-        "--runs", type=_runs, default=5, metavar="N", help="runs that are drawn and made again, or all; default: 5"
+        "--runs",
+        type=all_or_number,
+        default=5,
+        metavar="N",
+        help="runs that are drawn and made again, or all; default: 5",
     )
     sub.add_argument("--seed", type=int, metavar="N", help="seed of the draw; default: one that nobody knows before")
     sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, StopError, say
+from airtcp.cli.options import seed, single_set_option, time_with_unit
+from airtcp.cli.scenario_input import changes_of, load_file
 
 if TYPE_CHECKING:
     from airtcp.realtime import Medium
@@ -15,13 +16,8 @@ if TYPE_CHECKING:
 
 def hwsim(args: argparse.Namespace) -> int:
     """Carry the frames of this kernel's simulated radios (mac80211_hwsim) over the air of a scenario, in real time."""
-    from pathlib import Path
-
     from airtcp import realtime
     from airtcp._files import fault_of_input, read_bytes
-    from airtcp.commands.shell import seconds
-    from airtcp.errors import ScenarioError
-    from airtcp.kinds import scenario_error
 
     file = args.file or args.wmediumd
     if file is None or (args.file and args.wmediumd):
@@ -29,26 +25,20 @@ def hwsim(args: argparse.Namespace) -> int:
     for option, given in (("--set", args.changes), ("--radio", args.radios)):
         if args.wmediumd and given:
             raise StopError(f"{option} goes with a scenario: the file of --wmediumd has all there is", BAD_INPUT)
-    for_s = None if args.lasts is None else seconds("--for", args.lasts)
+    for_s = None if args.lasts is None else time_with_unit("--for", args.lasts)
     radios = [_radio(text) for text in args.radios]
-    if (fault := fault_of_input(file)) is not None:
-        raise StopError(fault, BAD_INPUT)
     if args.wmediumd:
+        if (fault := fault_of_input(file)) is not None:
+            raise StopError(fault, BAD_INPUT)
         try:
             text = read_bytes(file).decode("utf-8")
         except OSError as error:
             raise StopError(f"{file}: {error.strerror}", BAD_INPUT) from None
         except UnicodeDecodeError as error:
             raise StopError(f"{file}: byte {error.start} is no text: must be UTF-8", BAD_INPUT) from None
-        seed = 1 if args.seed is None else args.seed
-        return _run(args, realtime.Medium(file=file, wmediumd=text, seed=seed, for_s=for_s, quiet=args.quiet))
-    changes = [_airtcp.parse_set(change) for change in args.changes]
-    if args.seed is not None:
-        changes.append((f"--seed {args.seed}", "seed", str(args.seed)))
-    try:
-        checked = _airtcp.Checked.load(file, changes)
-    except ScenarioError as error:
-        raise scenario_error(error, Path(file)) from None
+        number = 1 if args.seed is None else args.seed
+        return _run(args, realtime.Medium(file=file, wmediumd=text, seed=number, for_s=for_s, quiet=args.quiet))
+    checked = load_file(file, changes_of(args))
     return _run(args, realtime.Medium(file=file, checked=checked, radios=radios, for_s=for_s, quiet=args.quiet))
 
 
@@ -74,7 +64,7 @@ def _radio(text: str) -> tuple[str, str]:
     return name, address
 
 
-def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
+def add(command: Callable[..., Any]) -> None:
     """Registers the command."""
     sub = command(
         "hwsim",
@@ -102,7 +92,5 @@ def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
     sub.add_argument("--out", metavar="DIR", help="folder for tables and emu.json; default: none is written")
     sub.add_argument("--for", dest="lasts", metavar="T", help="end after this time, such as 30s")
     sub.add_argument("--seed", type=seed, metavar="N", help="seed of backoff and errors; default: the scenario's, or 1")
-    sub.add_argument(
-        "--set", action="append", default=[], dest="changes", metavar="KEY=VALUE", help="change a value of the scenario"
-    )
+    single_set_option(sub, "change a value of the scenario")
     sub.add_argument("-q", "--quiet", action="store_true", help="say only what should worry; no table at the end")

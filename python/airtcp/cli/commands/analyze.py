@@ -8,19 +8,17 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, progress, render, say, write_out
 from airtcp._text import on_one_line
+from airtcp.cli.options import flow_number, port, seconds, whole
+from airtcp.cli.progress import LINE_EVERY_S, PROGRESS_AFTER_S
 
 if TYPE_CHECKING:
     from airtcp.analysis.printed import Printed
     from airtcp.analysis.reading import Keep, Reading
     from airtcp.analysis.results import Analysis
-
-PROGRESS_AFTER_S: Final = 1.0
-LINE_EVERY_S: Final = 30.0
-"""Seconds between lines of progress where standard error is not a terminal."""
 
 
 def analyze(args: argparse.Namespace) -> int:
@@ -40,8 +38,9 @@ def analyze(args: argparse.Namespace) -> int:
 
     from airtcp._inlet import interruptible
     from airtcp.analysis.printed import Printed
-    from airtcp.analysis.reading import Keep, save
+    from airtcp.analysis.reading import Keep
     from airtcp.analysis.results import FORMAT, Analysis
+    from airtcp.captures import save
     from airtcp.results import Folder
 
     try:
@@ -233,27 +232,6 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[Reading], None]]:
 # --- the command line -----------------------------------------------------------------------------------------------
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """Reads an argument that must be a whole number in a range."""
-
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
-        return int(text)
-
-    return parse
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 1e9")
-    return value
-
-
 def add(command: Callable[..., Any]) -> None:
     """Registers the command."""
     sub = command(
@@ -311,16 +289,21 @@ def add(command: Callable[..., Any]) -> None:
         metavar="N",
         help="number of flows with plots of their own in the report (default: %(default)s)",
     )
-    number = whole(0, (1 << 32) - 1)
     sub.add_argument(
-        "--flow", type=number, action="extend", nargs="+", default=[], metavar="N", help="only flows of these numbers"
+        "--flow",
+        type=flow_number,
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="only flows of these numbers",
     )
     sub.add_argument(
         "--host", action="extend", nargs="+", default=[], metavar="ADDRESS", help="only flows from or to an address"
     )
     sub.add_argument(
         "--port",
-        type=whole(0, 65535),
+        type=port,
         action="extend",
         nargs="+",
         default=[],
@@ -336,7 +319,7 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument(
         "--idle-timeout",
-        type=_seconds,
+        type=seconds,
         default=300.0,
         metavar="S",
         help="seconds without packets that end a connection (default: %(default)g)",

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from airtcp import _airtcp
 from airtcp.errors import RunError, ScenarioError
 from airtcp.execution import Execution
-from airtcp.sweeps import kernels
-from airtcp.sweeps.measures import Extract, MeasureError, take
+from airtcp.tasks import kernels
+from airtcp.tasks.measures import Extract, MeasureError, take
 
 
 @dataclass(frozen=True)

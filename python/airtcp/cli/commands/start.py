@@ -11,7 +11,7 @@ from typing import Any, Final
 from airtcp._part import to_toml_value
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
 
-EXAMPLES: Final = Path(__file__).parent.parent / "examples"
+EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 """Those of the package."""
 
 WIRED: Final = """\

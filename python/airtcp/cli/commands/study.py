@@ -8,18 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupted, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import (
-    EXECUTOR_HELP,
+from airtcp._text import duration
+from airtcp.cli.options import (
     check_kernel,
     check_local,
-    duration,
+    executor_option,
     kernel_option,
     local_options,
-    planning,
     positive,
-    progress_bar,
     set_option,
 )
+from airtcp.cli.progress import bar_of_runs, tell_of_planning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +75,7 @@ def show(args: argparse.Namespace) -> int:
 
     found = _read(args.id)
     with Interrupts().active() as interrupts:
-        prepared = check(found, planning(args.id, interrupts, quiet=False))
+        prepared = check(found, tell_of_planning(args.id, interrupts, quiet=False))
     render(*overview(found, prepared, published.read(found.folder)))
     return OK
 
@@ -88,7 +87,7 @@ def check(args: argparse.Namespace) -> int:
 
     found = _read(args.folder)
     with Interrupts().active() as interrupts:
-        prepared = check_study(found, planning(args.folder, interrupts, quiet=False))
+        prepared = check_study(found, tell_of_planning(args.folder, interrupts, quiet=False))
     plots = sum(len(e.plots) for e in found.experiments)
     findings = sum(len(e.findings) for e in found.experiments)
     runs = ", ".join(f"{mode}: {distinct_runs(ready)} runs" for mode, ready in prepared.items())
@@ -105,8 +104,9 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from airtcp.study.prepare import prepare
-    from airtcp.study.run import Asked, check_folder, default_folder
+    from airtcp.study.run import check_folder, default_folder
     from airtcp.study.run import run as run_study
+    from airtcp.study.run_options import RunOptions
     from airtcp.sweeps.definition import changes_of
 
     mode: Mode = "full" if args.full else "quick"
@@ -121,16 +121,17 @@ def run(args: argparse.Namespace) -> int:
         folder = folder.with_name(f"{folder.name}-set")
     check_folder(folder, whole)
     figures, experiments, changes = tuple(args.figure), tuple(args.experiment), tuple(args.changes)
-    with Interrupts().active() as interrupts, progress_bar(whole.id, quiet=args.quiet) as update:
-        ask = planning(whole.id, interrupts, quiet=args.quiet)
+    with Interrupts().active() as interrupts, bar_of_runs(whole.id, quiet=args.quiet) as update:
+        ask = tell_of_planning(whole.id, interrupts, quiet=args.quiet)
         prepared = prepare(wanted, mode, args.seeds, changes_of(args.changes), ask, args.kernel)
         check_kernel(args, [one.plan for one in prepared])
-        asked = Asked(args.id, mode, args.seeds, figures, experiments, changes, args.kernel, _budget(args, prepared))
+        budget = _budget(args, prepared)
+        options = RunOptions(args.id, mode, args.seeds, figures, experiments, changes, args.kernel, budget)
         document = run_study(
             wanted,
             prepared,
             folder,
-            asked,
+            options,
             executor=args.executor,
             jobs=args.jobs,
             memory_limit=args.memory_limit,
@@ -294,11 +295,7 @@ def add(command: Callable[..., Any]) -> None:
     local_options(one)
     kernel_option(one)
     one.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/study-ID-quick or -full")
-    one.add_argument(
-        "--executor",
-        metavar="ADDRESS",
-        help=EXECUTOR_HELP,
-    )
+    executor_option(one)
     one.add_argument(
         "--findings",
         action="store_true",
