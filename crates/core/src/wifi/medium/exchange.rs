@@ -60,7 +60,7 @@ pub(super) struct Exchange {
 
 /// One user's side of an exchange.
 #[derive(Debug)]
-pub(super) struct Reception {
+struct Reception {
     /// Receiver. For a group-addressed frame it is the sender itself, which stands for all
     /// receivers.
     to: RadioId,
@@ -89,6 +89,23 @@ pub(super) struct Reception {
 }
 
 impl Exchange {
+    #[cold]
+    fn blank() -> Exchange {
+        Exchange {
+            at: NEVER,
+            stage: Stage::Overdue,
+            request: TxRequest::blank(),
+            receptions: Vec::new(),
+            partner: RadioId(0),
+            data: Span::ZERO,
+            answer: Span::ZERO,
+            start: NEVER,
+            ppdu_start: NEVER,
+            data_start: NEVER,
+            is_data_sent: false,
+            txop_end: NEVER,
+        }
+    }
     fn is_on_air(&self) -> bool {
         matches!(self.stage, Stage::Rts | Stage::Cts | Stage::CtsToSelf | Stage::Data | Stage::Response)
     }
@@ -132,8 +149,9 @@ impl Reception {
 /// The radio that answers a request of `from`, and the time from the end of the data to the end of
 /// the answer.
 ///
-/// Several users can have data, but not answer: one after another as a Block Ack request asks them,
-/// or at once after a trigger frame. What is decided here is all that stages and NAVs know of it.
+/// Several users get data, but none of them answers. Answers one after another, as Block Ack requests
+/// ask for them, or all at once after a trigger frame, begin here: stages and NAVs know no more of
+/// it. To carrier sense all receivers of such a PPDU are third parties.
 #[inline]
 fn answer_of(request: &TxRequest, receptions: &[Reception], sifs: Span) -> (RadioId, Span) {
     match (&request.users[..], receptions) {
@@ -191,29 +209,19 @@ impl Medium {
     /// Opens an exchange with the next PPDU of a category; returns its place, or `None` if there is
     /// no PPDU.
     fn open(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> Option<usize> {
-        let (users, receptions) = self.spare.pop().unwrap_or_default();
-        self.occupancy.count_to(now, self.exchanges.len());
-        // It is filled in where it stays.
-        self.exchanges.push(Exchange {
-            at: now,
-            stage: Stage::BeforeData,
-            request: TxRequest::new(radio, ac, users),
-            receptions,
-            partner: radio,
-            data: Span::ZERO,
-            answer: Span::ZERO,
-            start: now,
-            ppdu_start: now,
-            data_start: now,
-            is_data_sent: false,
-            txop_end,
-        });
-        let i = self.exchanges.len() - 1;
+        self.occupancy.count_to(now, self.live);
+        let i = self.live;
+        if i == self.exchanges.len() {
+            self.exchanges.push(Exchange::blank());
+        }
         let x = &mut self.exchanges[i];
+        x.request.renew(radio, ac);
         if !mac.next(now, &mut self.signals, &mut x.request) {
-            self.close(i);
             return None;
         }
+        (x.stage, x.at, x.start, x.ppdu_start, x.data_start) = (Stage::BeforeData, now, now, now, now);
+        (x.data, x.is_data_sent, x.txop_end) = (Span::ZERO, false, txop_end);
+        x.receptions.clear();
         let timing = &self.radios[radio.index()].timing;
         for user in &x.request.users {
             let (mode, data) = if user.is_bar() {
@@ -250,19 +258,17 @@ impl Medium {
         }
         // [IEEE80211-10.3.6-1]
         (x.partner, x.answer) = answer_of(&x.request, &x.receptions, timing.sifs);
+        self.live = i + 1;
         Some(i)
     }
 
-    /// Forgets an exchange, and keeps its memory for another.
+    /// Takes an exchange out of those under way.
+    #[inline]
     fn close(&mut self, i: usize) {
-        let x = &mut self.exchanges[i];
-        x.receptions.clear();
-        self.spare.push((std::mem::take(&mut x.request.users), std::mem::take(&mut x.receptions)));
+        self.live -= 1;
         // Mostly it is the only one, and nothing moves.
-        if i + 1 == self.exchanges.len() {
-            self.exchanges.truncate(i);
-        } else {
-            self.exchanges.remove(i);
+        for j in i..self.live {
+            self.exchanges.swap(j, j + 1);
         }
     }
 
@@ -287,7 +293,7 @@ impl Medium {
         if has_capture {
             self.meet(now, i, transmitter, end);
         } else {
-            for (j, other) in self.exchanges.iter_mut().enumerate() {
+            for (j, other) in self.exchanges[..self.live].iter_mut().enumerate() {
                 if j == i || !other.is_on_air() {
                     continue;
                 }
@@ -326,7 +332,7 @@ impl Medium {
             let u = rng.random::<f64>();
             (u < capture / 2.0, (capture / 2.0..capture).contains(&u))
         };
-        for (j, other) in self.exchanges.iter_mut().enumerate() {
+        for (j, other) in self.exchanges[..self.live].iter_mut().enumerate() {
             if j == i || !other.is_on_air() {
                 continue;
             }
@@ -374,9 +380,9 @@ impl Medium {
         let (from, to) = (x.request.from, x.partner);
         let timing = &self.radios[from.index()].timing;
         let (sifs, data, answer) = (timing.sifs, x.data, x.answer);
-        let mode = x.first().mode;
         match x.stage {
             Stage::Rts => {
+                let mode = x.first().mode;
                 let cts = timing.cts(mode);
                 let timeout = timing.cts_timeout(mode);
                 let mode = timing.rts_mode(mode);
@@ -399,11 +405,11 @@ impl Medium {
                 self.contention.on_end(from, now, nav, to, decoded, follows);
             }
             Stage::BeforeCts => {
-                let cts = timing.cts(mode);
+                let cts = timing.cts(x.first().mode);
                 self.put_on_air(now, i, Stage::Cts, cts);
             }
             Stage::Cts => {
-                let mode = timing.response_mode(timing.rts_mode(mode));
+                let mode = timing.response_mode(timing.rts_mode(x.first().mode));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 let follows = if decoded { now + sifs } else { NEVER };
@@ -416,7 +422,7 @@ impl Medium {
                 }
             }
             Stage::CtsToSelf => {
-                let mode = timing.rts_mode(mode);
+                let mode = timing.rts_mode(x.first().mode);
                 let nav = now + sifs + data + answer;
                 let decoded = !x.first().is_spoilt();
                 self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
@@ -456,6 +462,7 @@ impl Medium {
                     // [IEEE80211-10.3.2.3-1]
                     self.wait(i, Stage::BeforeResponse, now + sifs);
                 } else if is_answered {
+                    let mode = self.exchanges[i].first().mode;
                     let timeout = self.radios[from.index()].timing.ack_timeout(mode);
                     self.wait(i, Stage::Overdue, now + timeout);
                 } else {
@@ -640,7 +647,7 @@ impl Medium {
 
     /// The originator knows the outcome of its exchange.
     fn complete(&mut self, now: Time, i: usize, mac: &mut impl Mac) {
-        self.occupancy.count_to(now, self.exchanges.len());
+        self.occupancy.count_to(now, self.live);
         let x = &self.exchanges[i];
         let outcome_of = |r: &Reception| UserOutcome {
             answered: r.answered,

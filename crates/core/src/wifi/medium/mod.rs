@@ -10,6 +10,9 @@
 //! transmission of a hidden station destroys the MPDUs that it overlaps. Each other MPDU has a
 //! success probability from the signal at that time, the mode and its length.
 //!
+//! **Users** are the receivers of a PPDU, each with MPDUs, a mode and a signal of its own. It lasts as
+//! long as its longest user. One user is answered; several are not.
+//!
 //! **Without acknowledgements** an exchange is over with its data: MPDUs that have not arrived are
 //! lost.
 //!
@@ -35,7 +38,7 @@ pub use signals::{PathSetup, Signals};
 use std::sync::Arc;
 
 use contention::{Contender, Contention};
-use exchange::{Exchange, Reception};
+use exchange::Exchange;
 
 use super::ids::RadioId;
 use super::phy::{EdcaParams, Timing, WavelanConfig};
@@ -130,7 +133,11 @@ impl Occupancy {
 pub struct Medium {
     radios: Vec<Radio>,
     contention: Contention,
+    /// Exchanges, those under way first, in the order of their beginnings. The rest are over, and
+    /// keep their memory for others.
     exchanges: Vec<Exchange>,
+    /// Number of exchanges under way.
+    live: usize,
     signals: Signals,
     occupancy: Occupancy,
     capture_effect: f64,
@@ -140,8 +147,6 @@ pub struct Medium {
     fates: Vec<Fate>,
     /// Outcomes for the users of the exchange that has just ended.
     outcomes: Vec<UserOutcome>,
-    /// Lists of exchanges that are over, to be used again.
-    spare: Vec<(Vec<TxUser>, Vec<Reception>)>,
 }
 
 /// Name of a stream of random numbers: that of the `i`-th component in the channel of that index.
@@ -173,6 +178,7 @@ impl Medium {
             radios: setup.radios.into_iter().map(radio).collect(),
             contention,
             exchanges: Vec::new(),
+            live: 0,
             signals,
             occupancy: Occupancy::default(),
             capture_effect: setup.capture_effect,
@@ -180,7 +186,6 @@ impl Medium {
             tells_control: setup.tells_control,
             fates: Vec::new(),
             outcomes: Vec::new(),
-            spare: Vec::new(),
         }
     }
 
@@ -188,7 +193,7 @@ impl Medium {
     #[inline]
     pub fn deadline(&mut self) -> Time {
         let mut due = self.contention.next().0;
-        for x in &self.exchanges {
+        for x in &self.exchanges[..self.live] {
             due = due.min(x.at);
         }
         due
@@ -205,7 +210,7 @@ impl Medium {
     /// there is none.
     #[inline]
     pub fn advance(&mut self, now: Time, mac: &mut impl Mac) -> bool {
-        match self.exchanges.iter().position(|x| x.at <= now) {
+        match self.exchanges[..self.live].iter().position(|x| x.at <= now) {
             Some(i) => {
                 self.step(now, i, mac);
                 true
@@ -228,7 +233,7 @@ impl Medium {
     /// Use of its time up to `now`.
     pub fn occupancy(&self, now: Time) -> Occupancy {
         let mut occupancy = self.occupancy;
-        occupancy.count_to(now, self.exchanges.len());
+        occupancy.count_to(now, self.live);
         occupancy
     }
 
@@ -240,7 +245,7 @@ impl Medium {
 
     /// Exchanges under way, each with its start.
     pub fn under_way(&self) -> impl Iterator<Item = (&TxRequest, Time)> {
-        self.exchanges.iter().map(|x| (&x.request, x.start))
+        self.exchanges[..self.live].iter().map(|x| (&x.request, x.start))
     }
 
     /// No radio keeps the medium for more than one exchange.

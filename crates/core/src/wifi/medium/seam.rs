@@ -105,19 +105,18 @@ pub struct TxUser {
 }
 
 impl TxRequest {
-    /// A request with one blank user. `users`: a list of an earlier one, for its memory, or an
-    /// empty one.
-    pub(super) fn new(from: RadioId, ac: Ac, mut users: Vec<TxUser>) -> TxRequest {
-        match &mut users[..] {
-            [] => users.push(TxUser::new(Vec::new())),
-            [first, ..] => {
-                let mut mpdus = std::mem::take(&mut first.mpdus);
-                mpdus.clear();
-                *first = TxUser::new(mpdus);
-                users.truncate(1);
-            }
+    pub(super) fn blank() -> TxRequest {
+        TxRequest { from: RadioId(0), ac: Ac::Be, rts: false, users: vec![TxUser::default()] }
+    }
+    /// Makes it a new request with one blank user, whose list of MPDUs keeps its memory.
+    #[inline]
+    pub(super) fn renew(&mut self, from: RadioId, ac: Ac) {
+        (self.from, self.ac, self.rts) = (from, ac, false);
+        self.users.truncate(1);
+        match self.users.first_mut() {
+            Some(user) => user.clear(),
+            None => self.users.push(TxUser::default()),
         }
-        TxRequest { from, ac, rts: false, users }
     }
     /// It is for all.
     #[inline]
@@ -134,17 +133,12 @@ impl TxRequest {
 }
 
 impl TxUser {
-    fn new(mpdus: Vec<u32>) -> TxUser {
-        TxUser {
-            to: To::Group,
-            id: 0,
-            payload: Payload::Mpdu,
-            mode: Mode::DSSS[0],
-            acked: false,
-            psdu_bytes: 0,
-            header_bytes: 0,
-            mpdus,
-        }
+    /// Makes it blank: of its list of MPDUs only the memory stays.
+    #[inline]
+    fn clear(&mut self) {
+        self.mpdus.clear();
+        (self.to, self.id, self.payload, self.mode) = (To::Group, 0, Payload::Mpdu, Mode::DSSS[0]);
+        (self.acked, self.psdu_bytes, self.header_bytes) = (false, 0, 0);
     }
     /// It is a Block Ack request.
     #[inline]
@@ -160,7 +154,16 @@ impl TxUser {
 
 impl Default for TxUser {
     fn default() -> TxUser {
-        TxUser::new(Vec::new())
+        TxUser {
+            to: To::Group,
+            id: 0,
+            payload: Payload::Mpdu,
+            mode: Mode::DSSS[0],
+            acked: false,
+            psdu_bytes: 0,
+            header_bytes: 0,
+            mpdus: Vec::new(),
+        }
     }
 }
 
