@@ -133,11 +133,7 @@ impl Occupancy {
 pub struct Medium {
     radios: Vec<Radio>,
     contention: Contention,
-    /// Exchanges, those under way first, in the order of their beginnings. The rest are over, and
-    /// keep their memory for others.
     exchanges: Vec<Exchange>,
-    /// Number of exchanges under way.
-    live: usize,
     signals: Signals,
     occupancy: Occupancy,
     capture_effect: f64,
@@ -145,8 +141,8 @@ pub struct Medium {
     tells_control: bool,
     /// Fates of the MPDUs of the user that has just ended.
     fates: Vec<Fate>,
-    /// Outcomes for the users of the exchange that has just ended.
-    outcomes: Vec<UserOutcome>,
+    /// Emptied lists of MPDUs, to be used again.
+    spare: Vec<Vec<u32>>,
 }
 
 /// Name of a stream of random numbers: that of the `i`-th component in the channel of that index.
@@ -178,14 +174,13 @@ impl Medium {
             radios: setup.radios.into_iter().map(radio).collect(),
             contention,
             exchanges: Vec::new(),
-            live: 0,
             signals,
             occupancy: Occupancy::default(),
             capture_effect: setup.capture_effect,
             capture_rng: stream(seed, component(index, 0), Purpose::Capture),
             tells_control: setup.tells_control,
             fates: Vec::new(),
-            outcomes: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -193,7 +188,7 @@ impl Medium {
     #[inline]
     pub fn deadline(&mut self) -> Time {
         let mut due = self.contention.next().0;
-        for x in &self.exchanges[..self.live] {
+        for x in &self.exchanges {
             due = due.min(x.at);
         }
         due
@@ -210,7 +205,7 @@ impl Medium {
     /// there is none.
     #[inline]
     pub fn advance(&mut self, now: Time, mac: &mut impl Mac) -> bool {
-        match self.exchanges[..self.live].iter().position(|x| x.at <= now) {
+        match self.exchanges.iter().position(|x| x.at <= now) {
             Some(i) => {
                 self.step(now, i, mac);
                 true
@@ -233,7 +228,7 @@ impl Medium {
     /// Use of its time up to `now`.
     pub fn occupancy(&self, now: Time) -> Occupancy {
         let mut occupancy = self.occupancy;
-        occupancy.count_to(now, self.live);
+        occupancy.count_to(now, self.exchanges.len());
         occupancy
     }
 
@@ -245,7 +240,7 @@ impl Medium {
 
     /// Exchanges under way, each with its start.
     pub fn under_way(&self) -> impl Iterator<Item = (&TxRequest, Time)> {
-        self.exchanges[..self.live].iter().map(|x| (&x.request, x.start))
+        self.exchanges.iter().map(|x| (&x.request, x.start))
     }
 
     /// No radio keeps the medium for more than one exchange.
