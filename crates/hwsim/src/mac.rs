@@ -526,7 +526,7 @@ impl Mac for HwsimMac {
         let Some(ppdu) = r.queues[ac.index()].formed.front() else { return false };
         let (Some(first), Some(stage)) = (ppdu.mpdus.first(), ppdu.series.get(ppdu.stage())) else { return false };
         let header = &first.sent.header;
-        let user = &mut request.users[0];
+        let user = &mut request.users.head;
         user.id = u64::from(ppdu.number);
         user.to = if header.is_group() { To::Group } else { To::Radio(self.radio_of(header.receiver)) };
         user.mode = stage.mode;
@@ -581,7 +581,7 @@ impl Mac for HwsimMac {
         }
     }
 
-    fn done(&mut self, now: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
+    fn done(&mut self, now: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome) {
         let user = outcome.only_user();
         let to = match request.only_user().to {
             To::Radio(to) => to,

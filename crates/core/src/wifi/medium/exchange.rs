@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
+use nonempty::NonEmpty;
 use rand::RngExt;
 
 use super::seam::{Arrival, Control, Fate, Mac, Outcome, Payload, To, TxRequest, TxUser, UserOutcome};
-use super::signals::Direction;
+use super::signals::{Direction, Signals};
 use super::{Medium, NEVER};
 use crate::convert::{count16, floor64};
 use crate::rng::Rng;
 use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
-use crate::wifi::phy::{Mode, Protection, Quality, Signal, timing};
+use crate::wifi::phy::{Mode, Protection, Quality, Signal, Timing, timing};
 use crate::wifi::trace::{Ac, FrameKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub(super) struct Exchange {
     stage: Stage,
     pub request: TxRequest,
     /// What each user of the request gets, in the same order.
-    receptions: Vec<Reception>,
+    receptions: NonEmpty<Reception>,
     /// The radio that an RTS asks, and that answers. It is the sender itself where the data is for
     /// a group or for several users, which nobody answers.
     partner: RadioId,
@@ -60,7 +61,7 @@ pub(super) struct Exchange {
 
 /// One user's side of an exchange.
 #[derive(Debug)]
-pub(super) struct Reception {
+struct Reception {
     /// Receiver. For a group-addressed frame it is the sender itself, which stands for all
     /// receivers.
     to: RadioId,
@@ -100,7 +101,7 @@ impl Exchange {
     /// first, whose mode stands for all.
     #[inline]
     fn first(&self) -> &Reception {
-        &self.receptions[0]
+        &self.receptions.head
     }
 }
 
@@ -113,6 +114,47 @@ impl Stage {
 }
 
 impl Reception {
+    /// A reception that is not set up yet, at the sender itself.
+    #[inline]
+    fn blank(from: RadioId) -> Reception {
+        Reception {
+            to: from,
+            direction: None,
+            mode: Mode::DSSS[0],
+            data: Span::ZERO,
+            response: Span::ZERO,
+            response_mode: Mode::DSSS[0],
+            hit: UNHURT,
+            missed: false,
+            collided: false,
+            answered: false,
+            received: 0,
+            header_ok: 0,
+            judged: 0,
+            caught: None,
+            snr_db: f32::NAN,
+        }
+    }
+    /// Fills in all that follows from the part of the PPDU that a user gets.
+    #[inline]
+    fn set_up(&mut self, from: RadioId, user: &TxUser, timing: &Timing, signals: &Signals) {
+        self.mode = user.mode;
+        if user.is_bar() {
+            self.data = timing.bar(user.mode);
+            self.mode = timing.response_mode(user.mode);
+        } else {
+            self.data = timing.ppdu(user.mode, user.psdu_bytes);
+        }
+        // [IEEE80211-10.25.6.3-1]
+        self.response = match user.payload {
+            Payload::Mpdu => timing.ack(self.mode),
+            Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(self.mode, user.mpdus.len()),
+        };
+        self.response_mode = timing.response_mode(self.mode);
+        if let To::Radio(to) = user.to {
+            (self.to, self.direction) = (to, signals.direction(from, to));
+        }
+    }
     /// The radio that receives the PPDU on the air: the originator `from` if it is an answer.
     #[inline]
     fn listener(&self, is_answer: bool, from: RadioId) -> RadioId {
@@ -132,20 +174,24 @@ impl Reception {
 /// The radio that answers a request of `from`, and the time from the end of the data to the end of
 /// the answer.
 ///
-/// Several users can have data, but not answer: one after another as a Block Ack request asks them,
-/// or at once after a trigger frame. What is decided here is all that stages and NAVs know of it.
+/// Several users get data, but none of them answers. Answers one after another, as Block Ack requests
+/// ask for them, or all at once after a trigger frame, begin here: stages and NAVs know no more of
+/// it. To carrier sense all receivers of such a PPDU are third parties.
 #[inline]
-fn answer_of(request: &TxRequest, receptions: &[Reception], sifs: Span) -> (RadioId, Span) {
-    match (&request.users[..], receptions) {
-        ([user], [reception]) if user.is_answered() => (reception.to, sifs + reception.response),
-        ([_], [reception]) => (reception.to, Span::ZERO),
-        (users, _) => {
-            debug_assert!(
-                users.iter().all(|user| !user.acked && user.to != To::Group),
-                "the medium collects no answers of several users, and a group is the only user of its PPDU"
-            );
-            (request.from, Span::ZERO)
-        }
+fn answer_of(request: &TxRequest, receptions: &NonEmpty<Reception>, sifs: Span) -> (RadioId, Span) {
+    let (user, more) = request.users.split_first();
+    debug_assert!(
+        more.is_empty() || request.users.iter().all(|user| !user.acked && user.to != To::Group),
+        "the medium collects no answers of several users, and a group is the only user of its PPDU"
+    );
+    let reception = receptions.first();
+    if !more.is_empty() {
+        (request.from, Span::ZERO)
+    } else if user.is_answered() {
+        // [IEEE80211-10.3.6-1]
+        (reception.to, sifs + reception.response)
+    } else {
+        (reception.to, Span::ZERO)
     }
 }
 
@@ -191,14 +237,15 @@ impl Medium {
     /// Opens an exchange with the next PPDU of a category; returns its place, or `None` if there is
     /// no PPDU.
     fn open(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> Option<usize> {
-        let (users, receptions) = self.spare.pop().unwrap_or_default();
+        let mut mpdus = self.spare.pop().unwrap_or_default();
+        mpdus.clear();
         self.occupancy.count_to(now, self.exchanges.len());
         // It is filled in where it stays.
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
-            request: TxRequest::new(radio, ac, users),
-            receptions,
+            request: TxRequest::new(radio, ac, mpdus),
+            receptions: NonEmpty::new(Reception::blank(radio)),
             partner: radio,
             data: Span::ZERO,
             answer: Span::ZERO,
@@ -215,49 +262,23 @@ impl Medium {
             return None;
         }
         let timing = &self.radios[radio.index()].timing;
-        for user in &x.request.users {
-            let (mode, data) = if user.is_bar() {
-                (timing.response_mode(user.mode), timing.bar(user.mode))
-            } else {
-                (user.mode, timing.ppdu(user.mode, user.psdu_bytes))
-            };
-            x.data = x.data.max(data);
-            let (to, direction) = match user.to {
-                To::Radio(to) => (to, self.signals.direction(radio, to)),
-                To::Group => (radio, None),
-            };
-            x.receptions.push(Reception {
-                to,
-                direction,
-                mode,
-                data,
-                // [IEEE80211-10.25.6.3-1]
-                response: match user.payload {
-                    Payload::Mpdu => timing.ack(mode),
-                    Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(mode, user.mpdus.len()),
-                },
-                response_mode: timing.response_mode(mode),
-                hit: UNHURT,
-                missed: false,
-                collided: false,
-                answered: false,
-                received: 0,
-                header_ok: 0,
-                judged: 0,
-                caught: None,
-                snr_db: f32::NAN,
-            });
+        let (users, receptions) = (&x.request.users, &mut x.receptions);
+        receptions.head.set_up(radio, &users.head, timing, &self.signals);
+        x.data = receptions.head.data;
+        for user in &users.tail {
+            let mut reception = Reception::blank(radio);
+            reception.set_up(radio, user, timing, &self.signals);
+            x.data = x.data.max(reception.data);
+            receptions.push(reception);
         }
-        // [IEEE80211-10.3.6-1]
-        (x.partner, x.answer) = answer_of(&x.request, &x.receptions, timing.sifs);
+        (x.partner, x.answer) = answer_of(&x.request, receptions, timing.sifs);
         Some(i)
     }
 
-    /// Forgets an exchange, and keeps its memory for another.
+    /// Forgets an exchange, and keeps the memory of its list of MPDUs for another.
+    #[inline]
     fn close(&mut self, i: usize) {
-        let x = &mut self.exchanges[i];
-        x.receptions.clear();
-        self.spare.push((std::mem::take(&mut x.request.users), std::mem::take(&mut x.receptions)));
+        self.spare.push(std::mem::take(&mut self.exchanges[i].request.users.head.mpdus));
         // Mostly it is the only one, and nothing moves.
         if i + 1 == self.exchanges.len() {
             self.exchanges.truncate(i);
@@ -273,7 +294,7 @@ impl Medium {
         let (from, transmitter) = (x.request.from, x.transmitter());
         let end = now + length;
         let has_capture = self.capture_effect > 0.0;
-        for user in &mut x.receptions {
+        x.receptions.iter_mut().for_each(|user| {
             let receiver = user.listener(is_answer, from);
             // A radio that waits for a response of its own does not listen for anything else. (A
             // group's receiver stands for all: it is the access point itself, engaged by sending.)
@@ -281,7 +302,7 @@ impl Medium {
             user.missed = is_occupied || (!has_capture && self.contention.is_busy(receiver));
             user.collided |= user.missed;
             user.hit = UNHURT;
-        }
+        });
         x.at = end;
         x.ppdu_start = now;
         if has_capture {
@@ -292,21 +313,22 @@ impl Medium {
                     continue;
                 }
                 let (is_answer, from) = (other.stage.is_answer(), other.request.from);
-                for user in &mut other.receptions {
+                other.receptions.iter_mut().for_each(|user| {
                     let listener = user.listener(is_answer, from);
                     if listener == transmitter {
                         user.hit(now, NEVER);
                     } else if self.contention.is_heard(transmitter, listener) {
                         user.hit(now, end);
                     }
-                }
+                });
             }
         }
         if stage == Stage::Data {
             let x = &mut self.exchanges[i];
             x.is_data_sent = true;
             x.data_start = now;
-            if x.receptions.iter().any(|user| self.radios[user.to.index()].hears_one_by_one) {
+            let one_by_one = |user: &Reception| self.radios[user.to.index()].hears_one_by_one;
+            if one_by_one(&x.receptions.head) || x.receptions.tail.iter().any(one_by_one) {
                 self.exchanges[i].at = self.next_end(i);
             }
         }
@@ -319,7 +341,7 @@ impl Medium {
     fn meet(&mut self, now: Time, i: usize, transmitter: RadioId, end: Time) {
         let x = &mut self.exchanges[i];
         let (is_answer, from) = (x.stage.is_answer(), x.request.from);
-        let mut own = std::mem::take(&mut x.receptions);
+        let mut own = std::mem::replace(&mut x.receptions, NonEmpty::new(Reception::blank(from)));
         let (capture, rng) = (self.capture_effect, &mut self.capture_rng);
         // Draws two flags: the earlier PPDU is received as if alone; the later one is.
         let mut captured = || {
@@ -334,12 +356,12 @@ impl Medium {
                 (other.transmitter(), other.stage.is_answer(), other.request.from);
             let preamble = self.radios[speaker.index()].timing.preamble(other.first().mode);
             let after_preamble = now >= other.ppdu_start + preamble;
-            for user in &mut own {
+            for user in own.iter_mut() {
                 let receiver = user.listener(is_answer, from);
                 let is_late = after_preamble && self.contention.is_heard(speaker, receiver);
                 user.missed |= speaker == receiver || is_late;
             }
-            for user in &mut other.receptions {
+            for user in other.receptions.iter_mut() {
                 let listener = user.listener(others_answer, others_from);
                 let at_listener = self.contention.is_heard(transmitter, listener);
                 let there = if at_listener { captured() } else { (true, false) };
@@ -353,7 +375,7 @@ impl Medium {
                     user.missed |= self.contention.is_heard(speaker, listener) && !there.1;
                 }
             }
-            for user in &mut own {
+            for user in own.iter_mut() {
                 let receiver = user.listener(is_answer, from);
                 let listens = |other: &Reception| other.listener(others_answer, others_from) == receiver;
                 let is_shared = self.contention.is_heard(transmitter, receiver) && other.receptions.iter().any(listens);
@@ -362,7 +384,7 @@ impl Medium {
                 }
             }
         }
-        for user in &mut own {
+        for user in own.iter_mut() {
             user.collided |= user.missed;
         }
         self.exchanges[i].receptions = own;
@@ -374,9 +396,9 @@ impl Medium {
         let (from, to) = (x.request.from, x.partner);
         let timing = &self.radios[from.index()].timing;
         let (sifs, data, answer) = (timing.sifs, x.data, x.answer);
-        let mode = x.first().mode;
         match x.stage {
             Stage::Rts => {
+                let mode = x.first().mode;
                 let cts = timing.cts(mode);
                 let timeout = timing.cts_timeout(mode);
                 let mode = timing.rts_mode(mode);
@@ -399,11 +421,11 @@ impl Medium {
                 self.contention.on_end(from, now, nav, to, decoded, follows);
             }
             Stage::BeforeCts => {
-                let cts = timing.cts(mode);
+                let cts = timing.cts(x.first().mode);
                 self.put_on_air(now, i, Stage::Cts, cts);
             }
             Stage::Cts => {
-                let mode = timing.response_mode(timing.rts_mode(mode));
+                let mode = timing.response_mode(timing.rts_mode(x.first().mode));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 let follows = if decoded { now + sifs } else { NEVER };
@@ -416,7 +438,7 @@ impl Medium {
                 }
             }
             Stage::CtsToSelf => {
-                let mode = timing.rts_mode(mode);
+                let mode = timing.rts_mode(x.first().mode);
                 let nav = now + sifs + data + answer;
                 let decoded = !x.first().is_spoilt();
                 self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
@@ -456,6 +478,7 @@ impl Medium {
                     // [IEEE80211-10.3.2.3-1]
                     self.wait(i, Stage::BeforeResponse, now + sifs);
                 } else if is_answered {
+                    let mode = self.exchanges[i].first().mode;
                     let timeout = self.radios[from.index()].timing.ack_timeout(mode);
                     self.wait(i, Stage::Overdue, now + timeout);
                 } else {
@@ -469,7 +492,7 @@ impl Medium {
             }
             Stage::Response => {
                 let mode = x.first().response_mode;
-                let user = &x.request.users[0];
+                let user = x.request.users.first();
                 let is_ack = user.payload == Payload::Mpdu;
                 let bytes = if is_ack { timing::ACK_BYTES } else { timing::block_ack_bytes(user.mpdus.len()) };
                 let decoded = self.control_arrives(now, i, mode, bytes);
@@ -477,7 +500,7 @@ impl Medium {
                 self.tell_control(now, i, kind, mode, decoded, mac);
                 self.contention.engage(to, false, now);
                 self.contention.on_end(to, now, now, from, decoded, NEVER);
-                self.exchanges[i].receptions[0].answered = decoded;
+                self.exchanges[i].receptions.head.answered = decoded;
                 self.complete(now, i, mac);
             }
             Stage::Overdue => self.complete(now, i, mac),
@@ -572,7 +595,7 @@ impl Medium {
     /// reached any.
     fn group_arrives(&mut self, now: Time, i: usize, mac: &mut impl Mac) -> bool {
         let x = &mut self.exchanges[i];
-        let (from, sent, r) = (x.request.from, &x.request.users[0], &mut x.receptions[0]);
+        let (from, sent, r) = (x.request.from, &x.request.users.head, &mut x.receptions.head);
         if r.is_spoilt() {
             return false;
         }
@@ -650,19 +673,20 @@ impl Medium {
             header_ok: r.header_ok,
             snr_db: r.snr_db,
         };
-        self.outcomes.clear();
-        self.outcomes.extend(x.receptions.iter().map(outcome_of));
         let outcome = Outcome {
             is_data_sent: x.is_data_sent,
             start: x.start,
             data_start: x.data_start,
             data: x.data,
-            users: &self.outcomes,
+            users: NonEmpty {
+                head: outcome_of(&x.receptions.head),
+                tail: x.receptions.tail.iter().map(outcome_of).collect(),
+            },
         };
         mac.done(now, &mut self.signals, &x.request, &outcome);
         let (radio, ac, txop_end) = (x.request.from, x.request.ac, x.txop_end);
         let wants_answer = !x.answer.is_zero() || !x.is_data_sent;
-        let failed = wants_answer && !x.receptions.iter().any(|r| r.answered);
+        let failed = wants_answer && !(x.receptions.head.answered || x.receptions.tail.iter().any(|r| r.answered));
         self.close(i);
         let goes_on = !failed && txop_end != NEVER && self.goes_on(now, radio, ac, txop_end, mac);
         if !goes_on {

@@ -10,6 +10,9 @@
 //! transmission of a hidden station destroys the MPDUs that it overlaps. Each other MPDU has a
 //! success probability from the signal at that time, the mode and its length.
 //!
+//! **Users** are the receivers of a PPDU, each with MPDUs, a mode and a signal of its own. It lasts as
+//! long as its longest user. One user is answered; several are not.
+//!
 //! **Without acknowledgements** an exchange is over with its data: MPDUs that have not arrived are
 //! lost.
 //!
@@ -35,7 +38,7 @@ pub use signals::{PathSetup, Signals};
 use std::sync::Arc;
 
 use contention::{Contender, Contention};
-use exchange::{Exchange, Reception};
+use exchange::Exchange;
 
 use super::ids::RadioId;
 use super::phy::{EdcaParams, Timing, WavelanConfig};
@@ -138,10 +141,8 @@ pub struct Medium {
     tells_control: bool,
     /// Fates of the MPDUs of the user that has just ended.
     fates: Vec<Fate>,
-    /// Outcomes for the users of the exchange that has just ended.
-    outcomes: Vec<UserOutcome>,
-    /// Lists of exchanges that are over, to be used again.
-    spare: Vec<(Vec<TxUser>, Vec<Reception>)>,
+    /// Emptied lists of MPDUs, to be used again.
+    spare: Vec<Vec<u32>>,
 }
 
 /// Name of a stream of random numbers: that of the `i`-th component in the channel of that index.
@@ -179,7 +180,6 @@ impl Medium {
             capture_rng: stream(seed, component(index, 0), Purpose::Capture),
             tells_control: setup.tells_control,
             fates: Vec::new(),
-            outcomes: Vec::new(),
             spare: Vec::new(),
         }
     }

@@ -1,6 +1,8 @@
 //! The interface between a medium and the MAC above it: frames to be sent, their arrival, and the
 //! outcome.
 
+use nonempty::NonEmpty;
+
 use super::signals::Signals;
 use crate::rng::Rng;
 use crate::units::{Span, Time};
@@ -28,7 +30,7 @@ pub trait Mac {
 
     /// The exchange is over, and its originator knows the outcome. The medium asks for the next
     /// PPDU after this call.
-    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>);
+    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome);
 
     /// True if a frame of this category waits for transmission after an exchange.
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool;
@@ -78,9 +80,9 @@ pub struct TxRequest {
     pub ac: Ac,
     /// RTS and CTS go before it, if it is for one radio.
     pub rts: bool,
-    /// Its receivers, one at least. A group-addressed frame has one user, the group. Several users
-    /// are radios, and none of them acknowledges.
-    pub users: Vec<TxUser>,
+    /// Its receivers. A group-addressed frame has one user, the group. Several users are radios, and
+    /// none of them acknowledges.
+    pub users: NonEmpty<TxUser>,
 }
 
 /// A receiver of a PPDU, and the part of the PPDU that is for it.
@@ -105,47 +107,26 @@ pub struct TxUser {
 }
 
 impl TxRequest {
-    /// A request with one blank user. `users`: a list of an earlier one, for its memory, or an
-    /// empty one.
-    pub(super) fn new(from: RadioId, ac: Ac, mut users: Vec<TxUser>) -> TxRequest {
-        match &mut users[..] {
-            [] => users.push(TxUser::new(Vec::new())),
-            [first, ..] => {
-                let mut mpdus = std::mem::take(&mut first.mpdus);
-                mpdus.clear();
-                *first = TxUser::new(mpdus);
-                users.truncate(1);
-            }
-        }
-        TxRequest { from, ac, rts: false, users }
+    /// A request with one blank user. `mpdus`: an empty list, with memory of an earlier one.
+    #[inline]
+    pub(super) fn new(from: RadioId, ac: Ac, mpdus: Vec<u32>) -> TxRequest {
+        TxRequest { from, ac, rts: false, users: NonEmpty::new(TxUser { mpdus, ..TxUser::default() }) }
     }
     /// It is for all.
     #[inline]
     pub fn is_group(&self) -> bool {
-        self.users[0].to == To::Group
+        self.users.head.to == To::Group
     }
     /// The user of a PPDU that has one. A Mac that asks for no others calls this, and is the place
     /// to change when it does.
     #[inline]
     pub fn only_user(&self) -> &TxUser {
-        debug_assert_eq!(self.users.len(), 1, "this Mac asks for PPDUs of one user");
-        &self.users[0]
+        debug_assert!(self.users.tail.is_empty(), "this Mac asks for PPDUs of one user");
+        &self.users.head
     }
 }
 
 impl TxUser {
-    fn new(mpdus: Vec<u32>) -> TxUser {
-        TxUser {
-            to: To::Group,
-            id: 0,
-            payload: Payload::Mpdu,
-            mode: Mode::DSSS[0],
-            acked: false,
-            psdu_bytes: 0,
-            header_bytes: 0,
-            mpdus,
-        }
-    }
     /// It is a Block Ack request.
     #[inline]
     pub fn is_bar(&self) -> bool {
@@ -159,8 +140,19 @@ impl TxUser {
 }
 
 impl Default for TxUser {
+    /// A blank user.
+    #[inline]
     fn default() -> TxUser {
-        TxUser::new(Vec::new())
+        TxUser {
+            to: To::Group,
+            id: 0,
+            payload: Payload::Mpdu,
+            mode: Mode::DSSS[0],
+            acked: false,
+            psdu_bytes: 0,
+            header_bytes: 0,
+            mpdus: Vec::new(),
+        }
     }
 }
 
@@ -201,8 +193,8 @@ pub struct Arrival<'a> {
 }
 
 /// How an exchange ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Outcome<'a> {
+#[derive(Debug, Clone)]
+pub struct Outcome {
     /// The data was sent, and not only an RTS.
     pub is_data_sent: bool,
     /// When it began.
@@ -212,15 +204,15 @@ pub struct Outcome<'a> {
     /// Length of the PPDU with data: that of its longest user.
     pub data: Span,
     /// How it ended for each of [`TxRequest::users`].
-    pub users: &'a [UserOutcome],
+    pub users: NonEmpty<UserOutcome>,
 }
 
-impl Outcome<'_> {
+impl Outcome {
     /// The outcome for [`TxRequest::only_user`].
     #[inline]
     pub fn only_user(&self) -> &UserOutcome {
-        debug_assert_eq!(self.users.len(), 1, "this Mac asks for PPDUs of one user");
-        &self.users[0]
+        debug_assert!(self.users.tail.is_empty(), "this Mac asks for PPDUs of one user");
+        &self.users.head
     }
 }
 

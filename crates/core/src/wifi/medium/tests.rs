@@ -47,7 +47,7 @@ impl Mac for Table {
     fn next(&mut self, _: Time, _: &mut Signals, request: &mut TxRequest) -> bool {
         let Some(given) = self.waiting.get(&(request.from, request.ac)).and_then(VecDeque::front) else { return false };
         request.rts = given.rts;
-        let user = &mut request.users[0];
+        let user = &mut request.users.head;
         user.to = given.to;
         user.mode = given.mode;
         user.acked = true;
@@ -64,7 +64,7 @@ impl Mac for Table {
         self.arrived.extend(fates.iter().filter(|(_, fate)| *fate == Fate::Whole).map(|&(name, _)| name));
         self.heard.push((now.as_ns(), arrival.at, request.from, fates));
     }
-    fn done(&mut self, _: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
+    fn done(&mut self, _: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome) {
         let queue = self.waiting.get_mut(&(request.from, request.ac)).expect("it was on the air");
         let given = &mut queue[0];
         given.tries += 1;
@@ -261,7 +261,7 @@ struct ForSeveral {
 
 impl Mac for ForSeveral {
     fn next(&mut self, _: Time, _: &mut Signals, request: &mut TxRequest) -> bool {
-        request.users.resize_with(self.users.len(), TxUser::default);
+        (1..self.users.len()).for_each(|_| request.users.push(TxUser::default()));
         for (user, &(to, count)) in request.users.iter_mut().zip(&self.users) {
             let given = ampdu(count, to);
             (user.to, user.mode, user.payload, user.header_bytes) = (given.to, given.mode, Payload::Ampdu, 26);
@@ -274,7 +274,7 @@ impl Mac for ForSeveral {
         assert_eq!(request.users[arrival.user].to, To::Radio(arrival.at));
         self.heard.push((now, arrival.at, arrival.first, arrival.fates.to_vec()));
     }
-    fn done(&mut self, _: Time, _: &mut Signals, _: &TxRequest, outcome: &Outcome<'_>) {
+    fn done(&mut self, _: Time, _: &mut Signals, _: &TxRequest, outcome: &Outcome) {
         self.ended.push((outcome.data, outcome.users.iter().map(|user| (user.answered, user.received)).collect()));
     }
     fn has_frame(&self, _: RadioId, _: Ac) -> bool {
