@@ -239,7 +239,7 @@ impl Contention {
     }
 
     /// An exchange was answered, and its radio keeps the medium for another one.
-    pub(super) fn go_on(&mut self, radio: RadioId, ac: Ac) {
+    pub(super) fn continue_txop(&mut self, radio: RadioId, ac: Ac) {
         self.categories.windows[radio.index()][ac.index()].succeed();
     }
 }

@@ -1,8 +1,8 @@
 //! Frames and backoffs of all access categories of all radios, and when each may leave.
 
-use super::backoff::{Counted, Kind, Rule, Window};
+use super::backoff::{BackoffParams, Counted, Rule, Window};
 use super::carrier::Carrier;
-use super::set::{Set, bits};
+use super::set::{RadioSet, bits};
 use super::{Contender, NEVER};
 use crate::convert::count16;
 use crate::rng::Rng;
@@ -20,7 +20,7 @@ pub(super) struct Access {
     pub(super) ready_at: Time,
     /// Slots left, as of when the medium was last busy.
     pub(super) backoff: u32,
-    /// Its place among [`Categories::kinds`].
+    /// Its place among [`Categories::params`].
     pub(super) kind: u16,
     pub(super) has_frame: bool,
 }
@@ -31,13 +31,13 @@ pub(super) struct Categories {
     // [IEEE80211-10.23.2.2-1]
     pub(super) access: Vec<[Access; 4]>,
     pub(super) windows: Vec<[Window; 4]>,
-    pub(super) kinds: Vec<Kind>,
+    pub(super) params: Vec<BackoffParams>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pub(super) pending: Vec<u8>,
     /// By radio: when its first frame may leave.
     pub(super) ready: Vec<Time>,
     /// Radios for which `ready` is known.
-    has_ready: Set,
+    has_ready: RadioSet,
     /// By radio: its random numbers.
     pub(super) rng: Vec<Rng>,
     /// Time from the start of a transmission until others sense it.
@@ -53,10 +53,10 @@ impl Categories {
         Categories {
             access: Vec::new(),
             windows: Vec::new(),
-            kinds: Vec::new(),
+            params: Vec::new(),
             pending: Vec::new(),
             ready: Vec::new(),
-            has_ready: Set::default(),
+            has_ready: RadioSet::default(),
             rng: Vec::new(),
             sensing,
             next: (NEVER, RadioId(0)),
@@ -75,24 +75,24 @@ impl Categories {
         self.access.push(edca.map(|e| {
             let aifs = timing.aifs(e.aifsn);
             let after_hold = if has_qos { aifs } else { Span::ZERO };
-            let kind = Kind { aifs, after_hold, slot: timing.slot, begun: u32::from(has_qos), rule };
-            let known = self.kinds.iter().position(|k| *k == kind);
+            let kind = BackoffParams { aifs, after_hold, slot: timing.slot, begun: u32::from(has_qos), rule };
+            let known = self.params.iter().position(|k| *k == kind);
             let kind = known.unwrap_or_else(|| {
-                self.kinds.push(kind);
-                self.kinds.len() - 1
+                self.params.push(kind);
+                self.params.len() - 1
             });
             Access { ready_at: NEVER, backoff: 0, kind: count16(kind), has_frame: false }
         }));
         self.windows.push(edca.map(|e| Window::new(&e, retry_limit, wavelan.as_ref())));
         self.pending.push(0);
         self.ready.push(NEVER);
-        self.has_ready = Set::of(self.ready.len());
+        self.has_ready = RadioSet::of(self.ready.len());
         self.rng.push(rng);
     }
 
     /// True if all radios follow [`Rule::Dot11`].
     pub(super) fn follow_dot11(&self) -> bool {
-        self.kinds.iter().all(|kind| kind.rule == Rule::Dot11)
+        self.params.iter().all(|kind| kind.rule == Rule::Dot11)
     }
 
     /// Looks for the first frame that may leave; `best` is one that does without a `ready`.
@@ -111,7 +111,7 @@ impl Categories {
         // [IEEE80211-10.3.2.1-1]
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
         let a = &mut self.access[r][ac.index()];
-        let kind = &self.kinds[usize::from(a.kind)];
+        let kind = &self.params[usize::from(a.kind)];
         a.has_frame = true;
         self.pending[r] |= 1 << ac.index();
         if is_idle {
@@ -169,7 +169,7 @@ impl Categories {
         } else {
             window.succeed()
         }
-        if self.kinds[usize::from(a.kind)].rule == Rule::Dot11 {
+        if self.params[usize::from(a.kind)].rule == Rule::Dot11 {
             // [IEEE80211-10.3.4.3-3]
             a.backoff = window.draw(&mut self.rng[r]);
         } else {
@@ -196,7 +196,7 @@ impl Categories {
                 ready = ready.min(a.ready_at);
                 continue;
             }
-            let kind = &self.kinds[usize::from(a.kind)];
+            let kind = &self.params[usize::from(a.kind)];
             if !DOT11 && kind.rule == Rule::Resense {
                 self.windows[r][ac].runs_until = a.ready_at;
             } else if a.ready_at <= now {
@@ -229,7 +229,7 @@ impl Categories {
             let a = &mut self.access[r][ac];
             // A frame that was due before its radio could sense the transmission stays due.
             if a.ready_at == NEVER {
-                let kind = &self.kinds[usize::from(a.kind)];
+                let kind = &self.params[usize::from(a.kind)];
                 let rule = if DOT11 { Rule::Dot11 } else { kind.rule };
                 a.ready_at = match rule {
                     Rule::Dot11 => kind.start_after(start, carrier.hold) + kind.slot * u64::from(a.backoff),

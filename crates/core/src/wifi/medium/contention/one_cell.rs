@@ -5,7 +5,7 @@ use super::backoff::Counted;
 use super::carrier::Carrier;
 use super::categories::Categories;
 use super::queue::Queue;
-use super::set::Set;
+use super::set::RadioSet;
 use super::{End, NEVER};
 use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
@@ -28,7 +28,7 @@ pub(super) struct OneCell {
     pub(super) is_queued: Vec<bool>,
     /// Radios outside the queues that have a frame or backoff pending and share the common view.
     /// Each is stopped and started by itself.
-    pub(super) unsynchronised: Set,
+    pub(super) unsynchronised: RadioSet,
     /// Queues of backoffs, by kind.
     pub(super) queues: Vec<Queue>,
     /// Kinds with a queue that has had a backoff.
@@ -50,8 +50,8 @@ impl OneCell {
             has_own_view: vec![false; n],
             own_views: Vec::new(),
             is_queued: vec![false; n],
-            unsynchronised: Set::of(n),
-            queues: categories.kinds.iter().map(|kind| Queue::new(kind.slot)).collect(),
+            unsynchronised: RadioSet::of(n),
+            queues: categories.params.iter().map(|kind| Queue::new(kind.slot)).collect(),
             in_use: Vec::new(),
             queues_start: Time::ZERO,
             due: vec![[0; 4]; n],
@@ -149,7 +149,7 @@ impl OneCell {
             let h = h.index();
             let carrier = &mut self.carriers[h];
             let is_idle = carrier.hear_end(now, nav_end, is_receiver, is_decoded);
-            let rejoins = is_shared_idle && carrier.is_as(&self.shared);
+            let rejoins = is_shared_idle && carrier.is_equivalent_to(&self.shared);
             if is_idle && !carrier.engaged && categories.pending[h] != 0 && carrier.nav < stays && !rejoins {
                 self.thaw(categories, h);
             }
@@ -160,7 +160,7 @@ impl OneCell {
         if carrier.sensed == 0 {
             carrier.idle_since = now;
             carrier.extra = Span::ZERO;
-            let rejoins = is_shared_idle && carrier.is_as(&self.shared);
+            let rejoins = is_shared_idle && carrier.is_equivalent_to(&self.shared);
             if !carrier.engaged && !rejoins {
                 self.thaw(categories, t);
             }
@@ -172,7 +172,7 @@ impl OneCell {
         let mut own_views = std::mem::take(&mut self.own_views);
         own_views.retain(|r| {
             let r = r.index();
-            let stays = !self.carriers[r].is_as(&self.shared);
+            let stays = !self.carriers[r].is_equivalent_to(&self.shared);
             if !stays {
                 self.join(categories, r);
             } else if starts {
@@ -189,7 +189,7 @@ impl OneCell {
     /// Lets a radio with stopped backoffs share the common view again if it senses the same.
     /// Returns false if it does not.
     fn rejoins(&mut self, categories: &mut Categories, r: usize) -> bool {
-        let rejoins = self.shared.sensed == 0 && self.carriers[r].is_as(&self.shared);
+        let rejoins = self.shared.sensed == 0 && self.carriers[r].is_equivalent_to(&self.shared);
         if rejoins {
             if let Some(at) = self.own_views.iter().position(|&other| other == RadioId::at(r)) {
                 self.own_views.swap_remove(at);

@@ -93,9 +93,9 @@ impl OneCell {
             let a = &categories.access[r][ac];
             let queue = &mut self.queues[usize::from(a.kind)];
             if !queue.is_in_use {
-                // Most kinds never have a backoff: nothing is done for their queues.
+                // Most params never have a backoff: nothing is done for their queues.
                 queue.is_in_use = true;
-                queue.begin = categories.kinds[usize::from(a.kind)].start_after(self.queues_start, self.shared.hold);
+                queue.begin = categories.params[usize::from(a.kind)].start_after(self.queues_start, self.shared.hold);
                 self.in_use.push(a.kind);
             }
             if a.ready_at != NEVER && a.ready_at != queue.end_of(queue.counted + u64::from(a.backoff)) {
@@ -172,7 +172,7 @@ impl OneCell {
         }
         self.queues_start = NEVER;
         for &number in &self.in_use {
-            let (kind, queue) = (&categories.kinds[usize::from(number)], &mut self.queues[usize::from(number)]);
+            let (kind, queue) = (&categories.params[usize::from(number)], &mut self.queues[usize::from(number)]);
             let begin = std::mem::replace(&mut queue.begin, NEVER);
             if queue.members > 0 && now >= begin {
                 queue.counted += u64::from(counted.slots(number, kind, begin, now));
@@ -191,7 +191,7 @@ impl OneCell {
         let shared = self.shared;
         self.queues_start = (shared.idle_since + shared.extra).max(shared.nav);
         for &number in &self.in_use {
-            let kind = &categories.kinds[usize::from(number)];
+            let kind = &categories.params[usize::from(number)];
             self.queues[usize::from(number)].begin = kind.start_after(self.queues_start, shared.hold);
         }
         for word in 0..self.unsynchronised.word_count() {

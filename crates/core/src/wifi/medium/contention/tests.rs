@@ -196,7 +196,7 @@ fn of_categories_ready_at_once_the_highest_goes_and_the_others_collide_with_it()
     c.finish(RadioId(0), Ac::Vo, Time::from_ns(1_100_000), false, false);
     let ready = |ac: usize| {
         1_100_000
-            + c.categories.kinds[usize::from(c.categories.access[0][ac].kind)].aifs.as_ns()
+            + c.categories.params[usize::from(c.categories.access[0][ac].kind)].aifs.as_ns()
             + u64::from(c.categories.access[0][ac].backoff) * 9_000
     };
     assert_eq!(c.categories.ready[0].as_ns(), ready(BE).min(ready(VI)));
