@@ -146,13 +146,18 @@ impl Contention {
     #[inline]
     pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.categories.is_stale {
-            let first = match &self.sensing {
-                Sensing::PerRadio(_) => (NEVER, RadioId(0)),
-                Sensing::OneCell(cell) => cell.first_queued(),
-            };
-            self.categories.find_next(first);
+            self.find_next();
         }
         self.categories.next
+    }
+
+    #[inline(never)]
+    fn find_next(&mut self) {
+        let first = match &self.sensing {
+            Sensing::PerRadio(_) => (NEVER, RadioId(0)),
+            Sensing::OneCell(cell) => cell.first_queued(),
+        };
+        self.categories.find_next(first);
     }
 
     /// A frame waits in a category. True if it is the first.
@@ -220,6 +225,7 @@ impl Contention {
     }
 
     /// The radio has a response to send, or has sent it.
+    #[inline]
     pub(super) fn engage(&mut self, radio: RadioId, engaged: bool, now: Time) {
         let (r, categories) = (radio.index(), &mut self.categories);
         match &mut self.sensing {

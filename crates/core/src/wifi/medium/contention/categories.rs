@@ -96,6 +96,7 @@ impl Categories {
     }
 
     /// Looks for the first frame that may leave; `best` is one that does without a `ready`.
+    #[inline]
     pub(super) fn find_next(&mut self, mut best: (Time, RadioId)) {
         for word in 0..self.has_ready.word_count() {
             for r in self.has_ready.of_word(word) {
@@ -138,6 +139,7 @@ impl Categories {
     }
 
     /// See [`Contention::take`](super::Contention::take).
+    #[inline]
     pub(super) fn take(&mut self, r: usize, now: Time) -> Ac {
         let mut winner = None;
         let pending = self.pending[r];

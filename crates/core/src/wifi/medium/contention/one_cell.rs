@@ -208,6 +208,7 @@ impl OneCell {
         }
     }
 
+    #[inline]
     pub(super) fn engage(&mut self, categories: &mut Categories, r: usize, engaged: bool, now: Time) {
         let carrier = self.own_view(categories, r);
         carrier.engaged = engaged;

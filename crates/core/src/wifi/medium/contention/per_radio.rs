@@ -107,6 +107,7 @@ impl PerRadio {
         }
     }
 
+    #[inline]
     pub(super) fn engage(&mut self, categories: &mut Categories, r: usize, engaged: bool, now: Time) {
         let carrier = &mut self.carriers[r];
         carrier.engaged = engaged;
