@@ -79,7 +79,7 @@ impl Air {
             capture_effect: setup.capture_effect.get(),
             seed: setup.seed,
             index: setup.index,
-            tells_control: false,
+            reports_control: false,
         });
         Air { medium, mac: HwsimMac::new(of_mac) }
     }

@@ -398,7 +398,7 @@ impl Receiver {
                 self.duplicate = Some((start, end));
             }
             self.make_room_above();
-            return self.report_hole(now, false, out);
+            return self.acknowledge_hole(now, false, out);
         }
         let fills_hole = !self.out_of_order.is_empty();
         let known = self.rcv_nxt.saturating_sub(start);
@@ -433,7 +433,7 @@ impl Receiver {
             return self.send_ack(now, out);
         }
         if !self.out_of_order.is_empty() && self.compresses() {
-            return self.report_hole(now, keeps_window, out);
+            return self.acknowledge_hole(now, keeps_window, out);
         }
         // With a bound on ACKs of its own a receiver is not Linux's.
         let was_pushed = self.config.receiver.pushed_acks
@@ -548,7 +548,7 @@ impl Receiver {
     /// Data lies above a hole, and the last segment changed that or came twice. `keeps_window`: it
     /// filled a part, and see there.
     // [RFC5681-3.2-1] [RFC5681-4.2-6]
-    fn report_hole(&mut self, now: Time, keeps_window: bool, out: &mut Outputs) {
+    fn acknowledge_hole(&mut self, now: Time, keeps_window: bool, out: &mut Outputs) {
         let is_due = !self.compresses()
             || (keeps_window && self.rcv_nxt - self.last_ack_sent > u64::from(self.config.mss()))
             || self.quick_acks > 0;

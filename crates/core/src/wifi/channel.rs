@@ -112,8 +112,8 @@ impl Channel {
         pool: &mut Pool,
         out: &mut AirOutputs,
     ) {
-        if let Some((radio, ac)) = self.mac.take_in(now, link, id, ac, report, pool, out) {
-            if !self.mac.has_enough(radio, ac) && self.mac.serve(now, radio, ac, &mut self.medium, pool, out) {
+        if let Some((radio, ac)) = self.mac.enqueue(now, link, id, ac, report, pool, out) {
+            if !self.mac.has_ppdus_ready(radio, ac) && self.mac.serve(now, radio, ac, &mut self.medium, pool, out) {
                 self.set_due();
             } else {
                 self.due = self.due.min(self.mac.aqm_at);

@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phy::mobility::LOOK;
+use super::phy::mobility::POSITION_INTERVAL;
 use crate::units::{Span, Time};
 
 /// Default time without association during a change. See the module.
@@ -148,7 +148,7 @@ impl Roam {
             RoamRule::Nearest { hysteresis_m } => {
                 let nearest = best(measured, |m| -m.distance_m);
                 let nearer = measured[at].distance_m - measured[nearest].distance_m;
-                let next = if now < self.moves.1 { (now + LOOK).min(self.moves.1) } else { Time::NEVER };
+                let next = if now < self.moves.1 { (now + POSITION_INTERVAL).min(self.moves.1) } else { Time::NEVER };
                 ((nearer > *hysteresis_m).then_some(nearest), next)
             }
             RoamRule::Rssi { every, samples, below_dbm, hysteresis_db } => {

@@ -42,7 +42,7 @@ impl AckCounts {
     }
 
     /// An ACK of new data.
-    pub(super) fn look(&mut self) {
+    pub(super) fn on_new_data(&mut self) {
         self.looks_now = self.looks > 0;
         self.looks = self.looks.saturating_sub(1);
     }

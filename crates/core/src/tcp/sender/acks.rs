@@ -442,7 +442,7 @@ impl Sender {
             // [RFC6298-5.3-1]
             self.timers.retransmit = self.timeout_from(now);
         }
-        self.acks.look();
+        self.acks.on_new_data();
         self.acks.before_advance = self.acks.duplicates;
         if self.path.state == CaState::Recovery && self.config.loss_recovery.recovery == Recovery::NewReno {
             self.acks.deflate(acked);

@@ -116,7 +116,7 @@ impl SimMac {
 
     /// A packet that its host holds does not go through: dropped, or handed back.
     #[cold]
-    pub(super) fn turn_away(
+    pub(super) fn drop_or_hand_back(
         &mut self,
         now: Time,
         link: AirLinkId,
@@ -140,9 +140,16 @@ impl SimMac {
         }
     }
 
-    /// As [`Self::turn_away`], of an MPDU that the driver has. One that has arrived is no longer
-    /// the sender's.
-    pub(super) fn let_go(&mut self, now: Time, session: SessionId, ac: Ac, mpdu: Mpdu, out: &mut AirOutputs) {
+    /// As [`Self::drop_or_hand_back`], of an MPDU that the driver has. One that has arrived is no
+    /// longer the sender's.
+    pub(super) fn drop_or_hand_back_mpdu(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        ac: Ac,
+        mpdu: Mpdu,
+        out: &mut AirOutputs,
+    ) {
         let session = &mut self.sessions[session.index()];
         let link = session.link;
         let l = &mut self.links[link.index()];
@@ -178,7 +185,7 @@ impl SimMac {
     ) {
         let session = &mut self.sessions[id.index()];
         session.is_over = true;
-        session.bar = false;
+        session.bar_due = false;
         session.is_scheduled = false;
         let link = session.link;
         let l = &mut self.links[link.index()];
@@ -186,8 +193,8 @@ impl SimMac {
             let stats = recipient.stats();
             l.stats.given_up += stats.given_up;
             l.stats.reorder_timeouts += stats.timeouts;
-            recipient.clear(&mut self.up);
-            for packet in self.up.drain(..) {
+            recipient.clear(&mut self.deliverable);
+            for packet in self.deliverable.drain(..) {
                 l.stats.dropped_gone += 1;
                 out.dropped.push((link, packet, DropReason::Gone));
             }
@@ -196,7 +203,7 @@ impl SimMac {
         let queue = &mut self.radios[radio.index()].queues[ac.index()];
         queue.schedule.retain(|&s| s != id);
         let is_on_air = medium.under_way().any(|(request, _)| request.from == radio && request.ac == ac);
-        let mut mpdus: Vec<Mpdu> = session.again.drain(..).collect();
+        let mut mpdus: Vec<Mpdu> = session.retransmissions.drain(..).collect();
         // The first stays while it is on the air.
         let first = usize::from(is_on_air).min(queue.formed.len());
         let mut n = first;
@@ -212,11 +219,11 @@ impl SimMac {
         // All of them lie within one window behind the next number.
         let next = session.next_sn;
         mpdus.sort_by_key(|m| std::cmp::Reverse(m.sn.distance_to(next)));
-        mpdus.extend(session.fresh.drain(..));
+        mpdus.extend(session.unsent.drain(..));
         let receiver = session.receiver;
         self.transmits[radio.index()].close(ac, receiver);
         for mpdu in mpdus {
-            self.let_go(now, id, ac, mpdu, out);
+            self.drop_or_hand_back_mpdu(now, id, ac, mpdu, out);
         }
         loop {
             let transmit = &mut self.transmits[radio.index()];
@@ -224,7 +231,7 @@ impl SimMac {
             self.book_drops(now, pool, out);
             let Some(packet) = next else { return };
             let report = pool.held(packet).reports;
-            self.turn_away(now, link, packet, report, pool, out);
+            self.drop_or_hand_back(now, link, packet, report, pool, out);
         }
     }
 
@@ -237,7 +244,7 @@ impl SimMac {
             let Some(packet) = next else { return };
             let Held { session, reports, .. } = *pool.held(packet);
             let link = self.sessions[SessionId::of(session).index()].link;
-            self.turn_away(now, link, packet, reports, pool, out);
+            self.drop_or_hand_back(now, link, packet, reports, pool, out);
         }
     }
 }

@@ -84,7 +84,7 @@ impl SimMac {
         for transmit in &self.transmits {
             all.queued = plus(all.queued, transmit.backlog());
         }
-        let of_sessions = self.sessions.iter().flat_map(|s| s.fresh.iter().chain(&s.again));
+        let of_sessions = self.sessions.iter().flat_map(|s| s.unsent.iter().chain(&s.retransmissions));
         let queues = || self.radios.iter().flat_map(|r| &r.queues);
         let formed = queues().flat_map(|q| &q.formed).flat_map(|ppdu| &ppdu.mpdus);
         for mpdu in of_sessions.chain(formed) {
@@ -117,7 +117,8 @@ impl SimMac {
     /// there is none.
     pub(in crate::wifi) fn disorder(&self) -> Option<(AirLinkId, String)> {
         self.sessions.iter().enumerate().filter(|(_, s)| s.recipient.is_some() && !s.is_over).find_map(|(i, s)| {
-            let out_of_order = s.again.iter().zip(s.again.iter().skip(1)).find(|(a, b)| !a.sn.is_before(b.sn));
+            let out_of_order =
+                s.retransmissions.iter().zip(s.retransmissions.iter().skip(1)).find(|(a, b)| !a.sn.is_before(b.sn));
             if let Some((a, b)) = out_of_order {
                 return Some((s.link, format!("{} before {} among those to be sent again", a.sn.get(), b.sn.get())));
             }

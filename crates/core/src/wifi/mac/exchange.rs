@@ -23,7 +23,7 @@ impl Mac for Sim<'_> {
         let (radio, ac) = (request.from, request.ac);
         let r = radio.index();
         if self.mac.radios[r].queues[ac.index()].formed.is_empty()
-            && !self.mac.form(now, radio, ac, signals, self.pool, self.out)
+            && !self.mac.form_ppdu(now, radio, ac, signals, self.pool, self.out)
         {
             return false;
         }
@@ -67,7 +67,7 @@ impl Mac for Sim<'_> {
 
     #[inline]
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool {
-        self.mac.waits(radio, ac)
+        self.mac.has_frame(radio, ac)
     }
 
     fn listens(&self, at: RadioId, request: &TxRequest) -> bool {
@@ -83,7 +83,7 @@ impl Mac for Sim<'_> {
         mac.spare.push(ppdu.mpdus);
         mac.refill(now, radio, ac, self.pool, self.out);
         let is_formed = !mac.radios[r].queues[ac.index()].formed.is_empty();
-        Some(is_formed || mac.form(now, radio, ac, signals, self.pool, self.out))
+        Some(is_formed || mac.form_ppdu(now, radio, ac, signals, self.pool, self.out))
     }
 
     fn control(&mut self, now: Time, request: &TxRequest, frame: &Control) {
@@ -122,12 +122,12 @@ impl SimMac {
         if reached {
             for mpdu in &mut ppdu.mpdus {
                 mpdu.set_arrived();
-                self.up.push(mpdu.packet);
+                self.deliverable.push(mpdu.packet);
             }
         }
         mark_sent(ppdu);
         let session = ppdu.session;
-        self.hand_up(session, pool, out);
+        self.deliver(session, pool, out);
     }
 
     /// MPDUs of a PPDU with data, or a Block Ack request, have ended; `arrival`: the parts that
@@ -166,9 +166,9 @@ impl SimMac {
                 let formed = &self.radios[request.from.index()].queues[ac.index()].formed;
                 let ssn = win_start(session, session_id, formed);
                 if let Some(recipient) = &mut session.recipient {
-                    recipient.on_bar(now, ssn, &mut self.up);
+                    recipient.on_bar(now, ssn, &mut self.deliverable);
                 }
-                self.hand_up(session_id, pool, out);
+                self.deliver(session_id, pool, out);
                 self.update_holding();
             }
             return;
@@ -179,10 +179,10 @@ impl SimMac {
             for (&bytes, _) in
                 request.users[user].mpdus[ended.clone()].iter().zip(fates).filter(|(_, fate)| **fate == Fate::Whole)
             {
-                if radio.alone.0 != (mode, bytes) {
-                    radio.alone = ((mode, bytes), radio.timing.ppdu(mode, bytes));
+                if radio.single_mpdu.0 != (mode, bytes) {
+                    radio.single_mpdu = ((mode, bytes), radio.timing.ppdu(mode, bytes));
                 }
-                heard += radio.alone.1;
+                heard += radio.single_mpdu.1;
             }
         }
         if tracing {
@@ -200,9 +200,9 @@ impl SimMac {
                     if let Some(early_drop) = recipient.early_drop_mut() {
                         early_drop.on_received(now, &pool[mpdu.packet]);
                     }
-                    recipient.on_mpdu(now, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
+                    recipient.on_mpdu(now, mpdu.sn, mpdu.packet, &mut self.deliverable, &mut self.refused);
                 } else if fate == Fate::HeaderOk && (reports_all || draw(reports_corrupt, chance)) {
-                    recipient.on_corrupt(now, mpdu.sn, mpdu.facts(), &mut self.up);
+                    recipient.on_corrupt(now, mpdu.sn, mpdu.facts(), &mut self.deliverable);
                 }
             }
         } else {
@@ -210,7 +210,7 @@ impl SimMac {
                 // [IEEE80211-10.3.2.14-1]
                 if fate == Fate::Whole && !mpdu.has_arrived() {
                     mpdu.set_arrived();
-                    self.up.push(mpdu.packet);
+                    self.deliverable.push(mpdu.packet);
                 }
             }
         }
@@ -222,7 +222,7 @@ impl SimMac {
             self.charge_received(now, link, ac, heard);
         }
         self.report_sent(now, link, ac, pool);
-        self.hand_up(session_id, pool, out);
+        self.deliver(session_id, pool, out);
         let session = &mut self.sessions[session_id.index()];
         if let Some(recipient) = &session.recipient {
             let at = recipient.deadline();
@@ -243,7 +243,7 @@ impl SimMac {
         let Some(early_drop) = self.sessions[back.index()].recipient.as_mut().and_then(|r| r.early_drop_mut()) else {
             return;
         };
-        for &id in &self.up {
+        for &id in &self.deliverable {
             early_drop.on_sent(now, &pool[id]);
         }
     }
@@ -264,8 +264,8 @@ impl SimMac {
         let radio = &mut self.radios[r];
         let ppdu = radio.queues[ac.index()].formed.front_mut().expect("it was on the air");
         let stage = stage_index(ppdu);
-        if let Some(asked) = &mut ppdu.asked {
-            *asked += 1;
+        if let Some(bars_sent) = &mut ppdu.bars_sent {
+            *bars_sent += 1;
         } else {
             ppdu.count_try(stage, x.is_data_sent);
         }
@@ -309,13 +309,13 @@ impl SimMac {
                 received: user.received,
                 header_ok: user.header_ok,
                 psdu_bytes: if ppdu.is_bar() { timing::BAR_BYTES } else { ppdu.psdu_bytes },
-                repeat: saturate8(ppdu.asked.map_or(ppdu.tried, u32::from) - 1),
+                repeat: saturate8(ppdu.bars_sent.map_or(ppdu.tries_made, u32::from) - 1),
                 answered,
                 collided: user.collided,
                 snr_db: user.snr_db,
             });
         }
-        ppdu.spent += if x.is_data_sent { x.data } else { Span::ZERO };
+        ppdu.airtime += if x.is_data_sent { x.data } else { Span::ZERO };
         // [IEEE80211-10.25.6.7-3]
         let asks = !answered
             && aggregates
@@ -323,13 +323,13 @@ impl SimMac {
             && ppdu.is_ampdu()
             && radio.config.retries.on_missed == OnMissed::Bar;
         if asks {
-            ppdu.asked = Some(0);
+            ppdu.bars_sent = Some(0);
         }
-        let again = asks || (!answered && ppdu.asked.map_or(ppdu.tried, u32::from) < limit);
+        let again = asks || (!answered && ppdu.bars_sent.map_or(ppdu.tries_made, u32::from) < limit);
         if !again {
             let ppdu = radio.queues[ac.index()].formed.pop_front().expect("it was on the air");
             let receiver = self.sessions[ppdu.session.index()].receiver;
-            self.transmits[r].on_sent(now, ac, receiver, ppdu.spent);
+            self.transmits[r].on_sent(now, ac, receiver, ppdu.airtime);
             // A request is repeated as often as any frame; then the recipient must find out by
             // itself.
             if !ppdu.mpdus.is_empty() {
@@ -392,7 +392,7 @@ impl SimMac {
         self.failed.clear();
         if session.is_over {
             for mpdu in ppdu.mpdus.iter().copied() {
-                self.let_go(now, ppdu.session, ac, mpdu, out);
+                self.drop_or_hand_back_mpdu(now, ppdu.session, ac, mpdu, out);
             }
             return;
         }
@@ -405,7 +405,7 @@ impl SimMac {
                 if aggregates && mpdu.retries < limit {
                     let more = match retries.counts {
                         RetryCount::Handings => 1,
-                        RetryCount::Transmissions => saturate8(ppdu.tried),
+                        RetryCount::Transmissions => saturate8(ppdu.tries_made),
                     };
                     mpdu.retries = mpdu.retries.saturating_add(more);
                     self.failed.push(mpdu);
@@ -434,7 +434,7 @@ impl SimMac {
         }
         session.put_back(&self.failed);
         // [IEEE80211-10.25.6.7-2]
-        session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
+        session.bar_due |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
         let queue = &mut radio.queues[ac.index()];
         queue.driver_count -= released;
         if session.has_backlog() {
@@ -445,12 +445,12 @@ impl SimMac {
 
 /// The stage of the series that makes the next try; the last one for tries beyond it.
 fn stage_index(ppdu: &Ppdu) -> usize {
-    ppdu.series.stage_of_try(ppdu.tried).unwrap_or(ppdu.series.stages().len() - 1)
+    ppdu.series.stage_of_try(ppdu.tries_made).unwrap_or(ppdu.series.stages().len() - 1)
 }
 
 /// The stage of the latest try.
 fn stage_index_of_last(ppdu: &Ppdu) -> usize {
-    ppdu.series.stage_of_try(ppdu.tried.saturating_sub(1)).unwrap_or(ppdu.series.stages().len() - 1)
+    ppdu.series.stage_of_try(ppdu.tries_made.saturating_sub(1)).unwrap_or(ppdu.series.stages().len() - 1)
 }
 
 fn mark_sent(ppdu: &mut Ppdu) {

@@ -23,15 +23,15 @@ impl SimMac {
     ) -> bool {
         self.refill(now, radio, ac, pool, out);
         self.form_ahead(now, radio, ac, 0, medium.signals(), pool, out);
-        self.waits(radio, ac) && medium.on_frame(now, radio, ac)
+        self.has_frame(radio, ac) && medium.on_frame(now, radio, ac)
     }
 
     /// True if [`Self::serve`] would do nothing, since a driver that pulls has formed as many PPDUs
     /// as it keeps ready. These contend already, or are on the air.
     #[inline]
-    pub(in crate::wifi) fn has_enough(&self, radio: RadioId, ac: Ac) -> bool {
+    pub(in crate::wifi) fn has_ppdus_ready(&self, radio: RadioId, ac: Ac) -> bool {
         let r = &self.radios[radio.index()];
-        r.is_pulled && r.queues[ac.index()].formed.len() >= r.ahead.max(1)
+        r.is_pulled && r.queues[ac.index()].formed.len() >= r.formed_ahead.max(1)
     }
 
     /// Forms as many PPDUs as the radio keeps ready, and `least` at least.
@@ -48,16 +48,18 @@ impl SimMac {
         out: &mut AirOutputs,
     ) {
         let r = radio.index();
-        let ahead = self.radios[r].ahead.max(least);
-        while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac, signals, pool, out) {}
+        let ahead = self.radios[r].formed_ahead.max(least);
+        while self.radios[r].queues[ac.index()].formed.len() < ahead
+            && self.form_ppdu(now, radio, ac, signals, pool, out)
+        {}
     }
 
     /// True if a category has something to send.
     #[inline]
-    pub(super) fn waits(&self, radio: RadioId, ac: Ac) -> bool {
+    pub(super) fn has_frame(&self, radio: RadioId, ac: Ac) -> bool {
         let radio = &self.radios[radio.index()];
         let queue = &radio.queues[ac.index()];
-        !queue.formed.is_empty() || (radio.ahead == 0 && !queue.schedule.is_empty())
+        !queue.formed.is_empty() || (radio.formed_ahead == 0 && !queue.schedule.is_empty())
     }
 
     /// Moves packets from the queues to the driver, and looks when the discipline wants to be
@@ -73,13 +75,13 @@ impl SimMac {
         let r = &self.radios[radio.index()];
         let queue = &r.queues[ac.index()];
         if !r.is_shut && queue.driver_count < queue.driver_frames {
-            self.move_down(now, radio, ac, pool, out);
+            self.dequeue_to_driver(now, radio, ac, pool, out);
         }
         self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac));
     }
 
     /// Moves packets to the driver as long as it has room.
-    fn move_down(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    fn dequeue_to_driver(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let mut renewed = None;
         loop {
             let SimMac { radios, transmits, sessions, links, drops, .. } = self;
@@ -109,7 +111,7 @@ impl SimMac {
                     out.release(held.flow, held.len);
                 }
                 queue.driver_count += 1;
-                session.fresh.push_back(Mpdu::new(id, held, held.reports && !orphans, airtime));
+                session.unsent.push_back(Mpdu::new(id, held, held.reports && !orphans, airtime));
                 queue.schedule(to, session, transmit);
             };
             // The packet comes from a queue for all stations, where it waited before the
@@ -118,7 +120,7 @@ impl SimMac {
                 Some(new) => renewed = Some((id, airtime, new)),
                 None => {
                     let report = pool.held(id).reports;
-                    self.turn_away(now, self.sessions[over.index()].link, id, report, pool, out);
+                    self.drop_or_hand_back(now, self.sessions[over.index()].link, id, report, pool, out);
                 }
             }
         }
@@ -135,7 +137,7 @@ impl SimMac {
     }
 
     /// Forms one PPDU; returns false if nothing can be sent.
-    pub(super) fn form(
+    pub(super) fn form_ppdu(
         &mut self,
         now: Time,
         radio: RadioId,
@@ -151,7 +153,7 @@ impl SimMac {
         let mut mpdus = self.spare.pop().unwrap_or_default();
         loop {
             let (r, transmit) = (&mut self.radios[i], &mut self.transmits[i]);
-            let Some(id) = r.pick(now, ac, transmit, &self.sessions) else {
+            let Some(id) = r.next_session(now, ac, transmit, &self.sessions) else {
                 self.spare.push(mpdus);
                 return false;
             };
@@ -171,7 +173,14 @@ impl SimMac {
                 fetched += 1;
                 true
             };
-            let ppdu = r.form(ac, id, session, |only_again| rate.choose(now, only_again, snr), fetch, mpdus);
+            let ppdu = r.form_ppdu(
+                ac,
+                id,
+                session,
+                |only_retransmissions| rate.choose(now, only_retransmissions, snr),
+                fetch,
+                mpdus,
+            );
             let queue = &mut r.queues[ac.index()];
             queue.driver_count += fetched;
             if !session.has_backlog() && !transmit.can_fetch(ac, session.receiver) {

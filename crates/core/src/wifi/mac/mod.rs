@@ -123,7 +123,7 @@ pub struct SimMac {
     /// Emptied lists of MPDUs, to be used again.
     spare: Vec<Vec<Mpdu>>,
     failed: Vec<Mpdu>,
-    up: Vec<PacketId>,
+    deliverable: Vec<PacketId>,
     refused: Vec<PacketId>,
     drops: Drops,
     seed: u64,
@@ -194,14 +194,14 @@ impl SimMac {
                 timing,
                 edca,
                 queues,
-                ahead: if aggregates { usize::from(radio.aggregation.formed_ahead) } else { 1 },
+                formed_ahead: if aggregates { usize::from(radio.aggregation.formed_ahead) } else { 1 },
                 aggregates,
                 has_qos,
                 orphans: radio.transmit.orphans(),
                 framing: radio.framing(),
                 acks: radio.acks(),
-                alone: ((Mode::DSSS[0], 0), Span::ZERO),
-                most_bytes: None,
+                single_mpdu: ((Mode::DSSS[0], 0), Span::ZERO),
+                max_bytes_by_duration: None,
                 is_pulled: transmits[i].is_pulled(),
                 counts_received: transmits[i].counts_received(),
                 is_shut: is_shut[i],
@@ -276,7 +276,7 @@ impl SimMac {
             capture_effect: config.capture_effect.get(),
             seed: config.seed,
             index: config.index,
-            tells_control: config.trace.frames,
+            reports_control: config.trace.frames,
         };
         let ends = |p: &PairConfig| (p.access_point, p.station);
         let mut pair_of: Vec<_> = config.pairs.iter().map(ends).zip((0..).map(PairId)).collect();
@@ -293,7 +293,7 @@ impl SimMac {
             aqm_at: NEVER,
             spare: Vec::new(),
             failed: Vec::new(),
-            up: Vec::new(),
+            deliverable: Vec::new(),
             refused: Vec::new(),
             drops: Drops::default(),
             seed: config.seed,
@@ -310,7 +310,7 @@ impl SimMac {
     /// is to be told. Its radio and category, if it waits now.
     #[expect(clippy::too_many_arguments, reason = "the hottest entry: what is known of a packet, and where it goes")]
     #[inline]
-    pub(super) fn take_in(
+    pub(super) fn enqueue(
         &mut self,
         now: Time,
         link: AirLinkId,
@@ -332,7 +332,7 @@ impl SimMac {
         l.stats.held_bytes += u64::from(size);
         l.stats.held_max = l.stats.held_max.max(l.stats.held_packets);
         if matches!(l.gate, Gate::Drops | Gate::HandsBack) {
-            self.turn_away(now, link, id, report, pool, out);
+            self.drop_or_hand_back(now, link, id, report, pool, out);
             return None;
         }
         let session = match l.sessions[ac.index()] {
@@ -367,9 +367,9 @@ impl SimMac {
         self.sessions.push(Session {
             link,
             next_sn: Seq12::new(0),
-            fresh: Default::default(),
-            again: Default::default(),
-            bar: false,
+            unsent: Default::default(),
+            retransmissions: Default::default(),
+            bar_due: false,
             is_scheduled: false,
             receiver,
             window: from.config.aggregation.window.min(to.config.reorder_buffer.window),
@@ -402,8 +402,8 @@ impl SimMac {
             let session = &mut self.sessions[id.index()];
             let recipient = session.recipient.as_mut().expect("it holds something");
             if recipient.deadline() <= now {
-                recipient.on_deadline(now, &mut self.up);
-                self.hand_up(id, pool, out);
+                recipient.on_deadline(now, &mut self.deliverable);
+                self.deliver(id, pool, out);
             }
             i += 1;
         }
@@ -411,10 +411,10 @@ impl SimMac {
     }
 
     /// Delivers the MPDUs that a recipient has released to its upper layer.
-    pub(super) fn hand_up(&mut self, session: SessionId, pool: &Pool, out: &mut AirOutputs) {
+    pub(super) fn deliver(&mut self, session: SessionId, pool: &Pool, out: &mut AirOutputs) {
         let link = self.sessions[session.index()].link;
         let stats = &mut self.links[link.index()].stats;
-        for id in self.up.drain(..) {
+        for id in self.deliverable.drain(..) {
             stats.delivered_packets += 1;
             stats.delivered_bytes += u64::from(pool[id].size);
             out.delivered.push((link, id));

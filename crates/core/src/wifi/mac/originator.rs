@@ -79,18 +79,18 @@ pub(in crate::wifi) struct Ppdu {
     pub session: SessionId,
     pub series: RateSeries,
     /// Tries made, in all and by stage.
-    pub tried: u32,
+    pub tries_made: u32,
     pub tries: [u8; RateSeries::MAX_STAGES],
     /// Tries of the last stage in which an RTS got no answer.
-    pub unheard: u8,
+    pub rts_failures: u8,
     /// Empty: a Block Ack request.
     pub mpdus: Vec<Mpdu>,
     pub psdu_bytes: u32,
     /// Airtime of its tries.
-    pub spent: Span,
+    pub airtime: Span,
     /// Number of BARs sent in its place, which ask for the MPDUs that have arrived; `None`: a BAR
     /// is not sent.
-    pub asked: Option<u8>,
+    pub bars_sent: Option<u8>,
 }
 
 impl Ppdu {
@@ -98,11 +98,11 @@ impl Ppdu {
     /// RTS.
     pub(in crate::wifi) fn count_try(&mut self, stage: usize, has_sent: bool) {
         if self.tries[stage] == 0 {
-            self.unheard = 0;
+            self.rts_failures = 0;
         }
-        self.unheard = self.unheard.saturating_add(u8::from(!has_sent));
+        self.rts_failures = self.rts_failures.saturating_add(u8::from(!has_sent));
         self.tries[stage] = self.tries[stage].saturating_add(1);
-        self.tried += 1;
+        self.tries_made += 1;
     }
     /// Tries that rate control is told of. In the last stage only tries that sent the data count,
     /// with at least one. So ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12:
@@ -110,12 +110,12 @@ impl Ppdu {
     pub(in crate::wifi) fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
         let mut tries = self.tries;
         if let Some(last) = tries.iter_mut().rev().find(|t| **t > 0) {
-            *last = last.saturating_sub(self.unheard).max(1);
+            *last = last.saturating_sub(self.rts_failures).max(1);
         }
         tries
     }
     pub(in crate::wifi) fn is_bar(&self) -> bool {
-        self.mpdus.is_empty() || self.asked.is_some()
+        self.mpdus.is_empty() || self.bars_sent.is_some()
     }
     /// Sent as an A-MPDU and answered by a Block Ack; a single MPDU goes by itself and is answered
     /// by an ACK.
@@ -130,11 +130,11 @@ pub(in crate::wifi) struct Session {
     pub link: AirLinkId,
     pub next_sn: Seq12,
     /// MPDUs not yet sent, in order.
-    pub fresh: VecDeque<Mpdu>,
+    pub unsent: VecDeque<Mpdu>,
     /// MPDUs to be sent again, by sequence number.
-    pub again: VecDeque<Mpdu>,
+    pub retransmissions: VecDeque<Mpdu>,
     /// A Block Ack request is due.
-    pub bar: bool,
+    pub bar_due: bool,
     /// It is on the list of those with something to send.
     pub is_scheduled: bool,
     /// Number of this session in the queues above the driver.
@@ -148,14 +148,14 @@ pub(in crate::wifi) struct Session {
     pub recipient_waits: bool,
     /// The association is over: nothing new goes through it.
     pub is_over: bool,
-    /// Series with which the first of `fresh` tests a rate; rate control chose it when the frame
+    /// Series with which the first of `unsent` tests a rate; rate control chose it when the frame
     /// left the queue.
     pub sample: Option<RateSeries>,
 }
 
 impl Session {
     pub(in crate::wifi) fn has_backlog(&self) -> bool {
-        self.bar || !self.again.is_empty() || !self.fresh.is_empty()
+        self.bar_due || !self.retransmissions.is_empty() || !self.unsent.is_empty()
     }
 
     /// Numbers the last of these MPDUs, which is in a PPDU for the first time.
@@ -171,8 +171,8 @@ impl Session {
     /// window.
     pub(in crate::wifi) fn put_back(&mut self, failed: &[Mpdu]) {
         for &mpdu in failed {
-            let at = self.again.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
-            self.again.insert(at, mpdu);
+            let at = self.retransmissions.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
+            self.retransmissions.insert(at, mpdu);
         }
     }
 }
@@ -198,17 +198,17 @@ mod tests {
             let mut ppdu = Ppdu {
                 session: SessionId::new(0),
                 series: RateSeries::of(Stage { mode: Mode::OFDM[0], tries: 1, rts: false }),
-                tried: 0,
+                tries_made: 0,
                 tries: [0; 4],
-                unheard: 0,
+                rts_failures: 0,
                 mpdus: Vec::new(),
                 psdu_bytes: 0,
-                spent: Span::ZERO,
-                asked: None,
+                airtime: Span::ZERO,
+                bars_sent: None,
             };
             made.iter().for_each(|&(stage, has_sent)| ppdu.count_try(stage, has_sent));
             assert_eq!(ppdu.reported_tries(), told, "{made:?}");
-            assert_eq!(ppdu.tried as usize, made.len());
+            assert_eq!(ppdu.tries_made as usize, made.len());
         }
     }
 }

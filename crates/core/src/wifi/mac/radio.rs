@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::originator::{Mpdu, Ppdu, Session};
 use super::rate::RateSeries;
-use super::transmit::{AnyTransmit, Receiver, ServiceOrder, Then};
+use super::transmit::{AnyTransmit, Receiver, Rotation, ServiceOrder};
 use crate::units::{Span, Time};
 use crate::wifi::config::RadioConfig;
 use crate::wifi::ids::SessionId;
@@ -49,16 +49,16 @@ pub(in crate::wifi) struct Radio {
     pub edca: [EdcaParams; 4],
     pub queues: [AcQueue; 4],
     /// PPDUs that it keeps ready for the air.
-    pub ahead: usize,
+    pub formed_ahead: usize,
     pub aggregates: bool,
     pub has_qos: bool,
     pub framing: Framing,
     /// Its frames are acknowledged.
     pub acks: bool,
     /// The last computed duration of a single MPDU, with its mode and size.
-    pub alone: ((Mode, u32), Span),
+    pub single_mpdu: ((Mode, u32), Span),
     /// The last computed bound on the bytes of a PPDU, with its category and mode.
-    pub most_bytes: Option<((Ac, Mode), u32)>,
+    pub max_bytes_by_duration: Option<((Ac, Mode), u32)>,
     /// Its driver pulls frames out of the queues above it, and rate control is asked for each
     /// (`ieee80211_tx_dequeue` in `tx.c` of Linux 6.12).
     pub is_pulled: bool,
@@ -73,7 +73,7 @@ pub(in crate::wifi) struct Radio {
 impl Radio {
     /// The session that is served next, with an MPDU that its window admits. It stays on the list
     /// as long as it has a backlog.
-    pub(in crate::wifi) fn pick(
+    pub(in crate::wifi) fn next_session(
         &mut self,
         now: Time,
         ac: Ac,
@@ -84,9 +84,9 @@ impl Radio {
         let order = Scheduled { sessions, schedule: &queue.schedule, formed: &queue.formed };
         let turn = transmit.turn(now, ac, &order)?;
         let id = queue.schedule[turn.at];
-        match turn.then {
-            Then::ThoseBeforeGoBehind => queue.schedule.rotate_left(turn.at),
-            Then::ItGoesBehind => {
+        match turn.rotation {
+            Rotation::SkippedToBack => queue.schedule.rotate_left(turn.at),
+            Rotation::ServedToBack => {
                 queue.schedule.remove(turn.at);
                 queue.schedule.push_back(id);
             }
@@ -95,9 +95,9 @@ impl Radio {
     }
 
     /// Forms the session's next PPDU; `None` if there is none after all. `choose` gives the series;
-    /// its argument is true if there are retransmissions only. `fetch` looks for another fresh MPDU
+    /// its argument is true if there are retransmissions only. `fetch` looks for another unsent MPDU
     /// and appends it.
-    pub(in crate::wifi) fn form(
+    pub(in crate::wifi) fn form_ppdu(
         &mut self,
         ac: Ac,
         id: SessionId,
@@ -108,19 +108,19 @@ impl Radio {
     ) -> Option<Ppdu> {
         mpdus.clear();
         let formed = &self.queues[ac.index()].formed;
-        if session.bar {
-            session.bar = false;
+        if session.bar_due {
+            session.bar_due = false;
             let series = choose(true);
             return Some(Ppdu {
                 session: id,
                 series,
-                tried: 0,
+                tries_made: 0,
                 tries: [0; 4],
-                unheard: 0,
+                rts_failures: 0,
                 mpdus,
                 psdu_bytes: timing::BAR_BYTES,
-                spent: Span::ZERO,
-                asked: None,
+                airtime: Span::ZERO,
+                bars_sent: None,
             });
         }
         let limits = &self.config.aggregation;
@@ -138,44 +138,45 @@ impl Radio {
             }
             is_there
         };
-        let was_empty = session.fresh.is_empty();
+        let was_empty = session.unsent.is_empty();
         if was_empty && room > 0 && pull(session, &mut choose, &mut mpdus) {
-            session.fresh.extend(mpdus.pop());
+            session.unsent.extend(mpdus.pop());
         }
-        let has_fresh = room > 0 && !session.fresh.is_empty();
+        let has_unsent = room > 0 && !session.unsent.is_empty();
         // The frame just pulled comes after all that were there.
-        let is_new = was_empty && !session.again.is_empty();
-        if !has_fresh && session.again.is_empty() {
+        let is_new = was_empty && !session.retransmissions.is_empty();
+        if !has_unsent && session.retransmissions.is_empty() {
             return None;
         }
-        let only_again = !has_fresh;
+        let only_retransmissions = !has_unsent;
         let series = match session.sample {
             // A sample goes before retransmissions, too: ath9k puts those behind the frames that it
             // kept (`ath_tx_complete_aggr` in `xmit.c` of Linux 6.12, `skb_queue_splice_tail`).
-            Some(sample) if has_fresh && !is_new => {
+            Some(sample) if has_unsent && !is_new => {
                 session.sample = None;
                 sample
             }
-            _ => choose(only_again || is_asked_by_frame),
+            _ => choose(only_retransmissions || is_asked_by_frame),
         };
         let mut psdu_bytes = 0;
-        if aggregates && series.is_sample() && !only_again {
-            mpdus.extend(session.fresh.pop_front());
+        if aggregates && series.is_sample() && !only_retransmissions {
+            mpdus.extend(session.unsent.pop_front());
             session.number(&mut mpdus);
             // ath9k looks at the next frame before it knows that there is no room for one, and
             // keeps it (`ath_tx_form_aggr` in `xmit.c`).
-            let looks = is_asked_by_frame && room > 1 && session.fresh.is_empty() && session.again.is_empty();
+            let looks =
+                is_asked_by_frame && room > 1 && session.unsent.is_empty() && session.retransmissions.is_empty();
             if looks && pull(session, &mut choose, &mut mpdus) {
-                session.fresh.extend(mpdus.pop());
+                session.unsent.extend(mpdus.pop());
             }
         } else {
             let (most, bytes) = if aggregates {
                 let slowest = series.stages().iter().map(|s| s.mode).min_by_key(|m| m.rate()).expect("never empty");
-                let bytes = match self.most_bytes {
+                let bytes = match self.max_bytes_by_duration {
                     Some((of, bytes)) if of == (ac, slowest) => bytes,
                     _ => self.timing.psdu_bytes_within(slowest, self.longest(ac, slowest)),
                 };
-                self.most_bytes = Some(((ac, slowest), bytes));
+                self.max_bytes_by_duration = Some(((ac, slowest), bytes));
                 (usize::from(limits.max_frames), bytes.min(limits.max_bytes))
             } else {
                 (1, 0)
@@ -184,14 +185,14 @@ impl Radio {
                 let size = timing::subframe_bytes(self.framing.mpdu_bytes(u32::from(next.size)));
                 (psdu_bytes == 0 || psdu_bytes + size <= bytes).then_some(psdu_bytes + size)
             };
-            while let Some(next) = session.again.front().filter(|_| mpdus.len() < most) {
+            while let Some(next) = session.retransmissions.front().filter(|_| mpdus.len() < most) {
                 let Some(longer) = fits(psdu_bytes, next) else { break };
                 psdu_bytes = longer;
-                mpdus.extend(session.again.pop_front());
+                mpdus.extend(session.retransmissions.pop_front());
             }
-            while mpdus.len() < most && room > 0 && session.again.is_empty() {
+            while mpdus.len() < most && room > 0 && session.retransmissions.is_empty() {
                 // A pulled MPDU is built in place at the end of the list.
-                match session.fresh.pop_front() {
+                match session.unsent.pop_front() {
                     Some(kept) => mpdus.push(kept),
                     None if pull(session, &mut choose, &mut mpdus) => {}
                     None => break,
@@ -199,7 +200,7 @@ impl Radio {
                 // One that tests a rate goes alone, after this A-MPDU.
                 let longer = mpdus.last().filter(|_| session.sample.is_none());
                 let Some(longer) = longer.and_then(|next| fits(psdu_bytes, next)) else {
-                    mpdus.pop().into_iter().for_each(|next| session.fresh.push_front(next));
+                    mpdus.pop().into_iter().for_each(|next| session.unsent.push_front(next));
                     break;
                 };
                 psdu_bytes = longer;
@@ -219,13 +220,13 @@ impl Radio {
         Some(Ppdu {
             session: id,
             series,
-            tried: 0,
+            tries_made: 0,
             tries,
-            unheard: 0,
+            rts_failures: 0,
             mpdus,
             psdu_bytes,
-            spent: Span::ZERO,
-            asked: None,
+            airtime: Span::ZERO,
+            bars_sent: None,
         })
     }
 
@@ -260,14 +261,14 @@ impl ServiceOrder for Scheduled<'_> {
     fn can_send(&self, at: usize) -> bool {
         let id = self.schedule[at];
         let s = &self.sessions[id.index()];
-        s.recipient.is_none() || s.bar || !s.again.is_empty() || room(s, id, self.formed) > 0
+        s.recipient.is_none() || s.bar_due || !s.retransmissions.is_empty() || room(s, id, self.formed) > 0
     }
 }
 
 /// The oldest sequence number that is not resolved; that of the next MPDU if all are.
 pub(in crate::wifi) fn win_start(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> crate::units::Seq12 {
     let mut oldest = session.next_sn;
-    if let Some(m) = session.again.front() {
+    if let Some(m) = session.retransmissions.front() {
         oldest = m.sn;
     }
     for ppdu in formed.iter().filter(|p| p.session == id) {
@@ -341,18 +342,18 @@ mod tests {
 
         /// The driver had all of them before anything was formed.
         fn take_ahead(&mut self) {
-            self.mac.sessions[self.id.index()].fresh = self.waiting.drain(..).map(Rig::frame).collect();
+            self.mac.sessions[self.id.index()].unsent = self.waiting.drain(..).map(Rig::frame).collect();
         }
 
         /// The numbers that go next, with a star where they test a rate.
-        fn form(&mut self) -> String {
+        fn form_next(&mut self) -> String {
             let radio = &mut self.mac.radios[0];
             let session = &mut self.mac.sessions[self.id.index()];
             let mode = radio.config.phy.mode_of_mcs(7).unwrap();
-            let newest = Cell::new(session.fresh.front().map_or(0, |m| m.packet.0));
-            let choose = |only_again: bool| {
+            let newest = Cell::new(session.unsent.front().map_or(0, |m| m.packet.0));
+            let choose = |only_retransmissions: bool| {
                 let series = RateSeries::of(Stage { mode, tries: 2, rts: false });
-                if !only_again && self.tests.contains(&newest.get()) { series.sampling() } else { series }
+                if !only_retransmissions && self.tests.contains(&newest.get()) { series.sampling() } else { series }
             };
             let fetch = |_, to: &mut Vec<Mpdu>| {
                 let Some(number) = self.waiting.pop_front() else { return false };
@@ -360,7 +361,7 @@ mod tests {
                 to.push(Rig::frame(number));
                 true
             };
-            let Some(ppdu) = radio.form(Ac::Be, self.id, session, choose, fetch, Vec::new()) else {
+            let Some(ppdu) = radio.form_ppdu(Ac::Be, self.id, session, choose, fetch, Vec::new()) else {
                 return "nothing".into();
             };
             let numbers: Vec<String> = ppdu.mpdus.iter().map(|m| m.packet.0.to_string()).collect();
@@ -377,7 +378,7 @@ mod tests {
         }
 
         fn kept(&self) -> Vec<u32> {
-            self.mac.sessions[self.id.index()].fresh.iter().map(|m| m.packet.0).collect()
+            self.mac.sessions[self.id.index()].unsent.iter().map(|m| m.packet.0).collect()
         }
     }
 
@@ -388,19 +389,19 @@ mod tests {
     #[test]
     fn the_frame_that_tests_a_rate_is_the_one_just_pulled() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
-        assert_eq!(rig.form(), "1 2 3 4");
+        assert_eq!(rig.form_next(), "1 2 3 4");
         assert_eq!(rig.kept(), [5]);
-        assert_eq!(rig.form(), "5");
+        assert_eq!(rig.form_next(), "5");
         assert_eq!(rig.kept(), [6]);
-        assert_eq!(rig.form(), "6*");
+        assert_eq!(rig.form_next(), "6*");
         assert_eq!(rig.kept(), [7], "it has looked at one more");
-        assert_eq!(rig.form(), "7 8 9 10");
+        assert_eq!(rig.form_next(), "7 8 9 10");
     }
 
     #[test]
     fn with_nothing_kept_the_first_may_test_a_rate() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[1]);
-        assert_eq!((rig.form(), rig.form()), ("1*".into(), "2 3 4 5".into()));
+        assert_eq!((rig.form_next(), rig.form_next()), ("1*".into(), "2 3 4 5".into()));
     }
 
     /// Rate control is asked about one frame per A-MPDU, so only the first pulled frame may test a
@@ -408,7 +409,7 @@ mod tests {
     #[test]
     fn a_frame_pulled_later_for_the_same_a_mpdu_tests_none() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[2, 3, 5]);
-        assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5 6 7 8".into()));
+        assert_eq!((rig.form_next(), rig.form_next()), ("1 2 3 4".into(), "5 6 7 8".into()));
     }
 
     /// `ath_tid_dequeue` pulls nothing as long as there are frames in `retry_q`, which includes
@@ -416,40 +417,40 @@ mod tests {
     #[test]
     fn what_is_sent_again_goes_before_a_frame_that_is_pulled() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
-        assert_eq!(rig.form(), "1 2 3 4");
+        assert_eq!(rig.form_next(), "1 2 3 4");
         rig.end(&[1, 3]);
-        assert_eq!((rig.form(), rig.kept()), ("1 3 5".into(), vec![6]), "with the kept one, which tests none");
+        assert_eq!((rig.form_next(), rig.kept()), ("1 3 5".into(), vec![6]), "with the kept one, which tests none");
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[2]);
         rig.waiting = [1].into();
-        assert_eq!((rig.form(), rig.kept()), ("1".into(), vec![]));
+        assert_eq!((rig.form_next(), rig.kept()), ("1".into(), vec![]));
         rig.end(&[1]);
         rig.waiting = [2, 3, 4].into();
-        assert_eq!((rig.form(), rig.kept()), ("1".into(), vec![2]));
-        assert_eq!((rig.form(), rig.form()), ("2*".into(), "3 4".into()));
+        assert_eq!((rig.form_next(), rig.kept()), ("1".into(), vec![2]));
+        assert_eq!((rig.form_next(), rig.form_next()), ("2*".into(), "3 4".into()));
     }
 
     /// `ath_tx_complete_aggr` puts retransmissions at the end of `retry_q`, behind the frames kept.
     #[test]
     fn a_kept_frame_that_tests_a_rate_goes_before_what_is_sent_again() {
         let mut rig = Rig::new(TransmitConfig::default(), 64, &[6]);
-        assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5".into()));
+        assert_eq!((rig.form_next(), rig.form_next()), ("1 2 3 4".into(), "5".into()));
         rig.end(&[2]);
-        assert_eq!((rig.form(), rig.kept()), ("6*".into(), vec![]));
-        assert_eq!(rig.form(), "2 7 8 9");
+        assert_eq!((rig.form_next(), rig.kept()), ("6*".into(), vec![]));
+        assert_eq!(rig.form_next(), "2 7 8 9");
     }
 
     /// A full Block Ack window admits retransmissions only.
     #[test]
     fn a_frame_that_tests_a_rate_waits_for_the_window() {
         let mut rig = Rig::new(TransmitConfig::default(), 6, &[6]);
-        assert_eq!((rig.form(), rig.form()), ("1 2 3 4".into(), "5".into()));
+        assert_eq!((rig.form_next(), rig.form_next()), ("1 2 3 4".into(), "5".into()));
         rig.mac.sessions[rig.id.index()].window = 5;
-        assert_eq!(rig.form(), "nothing");
+        assert_eq!(rig.form_next(), "nothing");
         rig.end(&[1]);
-        assert_eq!(rig.form(), "1");
+        assert_eq!(rig.form_next(), "1");
         rig.end(&[]);
         rig.end(&[]);
-        assert_eq!((rig.form(), rig.kept()), ("6*".into(), vec![7]));
+        assert_eq!((rig.form_next(), rig.kept()), ("6*".into(), vec![7]));
     }
 
     /// Where the driver's queue is filled ahead, the next frame that has not been sent tests the
@@ -458,8 +459,8 @@ mod tests {
     fn a_driver_that_takes_frames_ahead_tests_with_the_oldest() {
         let mut rig = Rig::new(TransmitConfig::Qdisc(QdiscConfig::default()), 64, &[5]);
         rig.take_ahead();
-        assert_eq!(rig.form(), "1 2 3 4");
+        assert_eq!(rig.form_next(), "1 2 3 4");
         rig.end(&[2]);
-        assert_eq!((rig.form(), rig.form()), ("5*".into(), "2 6 7 8".into()));
+        assert_eq!((rig.form_next(), rig.form_next()), ("5*".into(), "2 6 7 8".into()));
     }
 }

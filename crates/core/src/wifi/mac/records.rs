@@ -86,7 +86,7 @@ pub(super) fn record_data(
         ac: request.ac,
         sn: 0,
         bitmap: 0,
-        retry: ppdu.tried > 0,
+        retry: ppdu.tries_made > 0,
         fcs_ok: false,
         ampdu: None,
         is_last_of_ampdu: false,

@@ -142,7 +142,7 @@ pub struct ReorderStats {
 /// State of a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Fate {
+enum NumberState {
     /// In the window: not yet arrived. Behind it: counted as lost.
     Missing,
     Held,
@@ -152,17 +152,17 @@ enum Fate {
 
 #[derive(Debug, Clone, Copy)]
 struct Number {
-    fate: Fate,
+    state: NumberState,
     /// Corrupt receptions.
     corrupt: u16,
 }
 
 impl Number {
-    const NEW: Number = Number { fate: Fate::Missing, corrupt: 0 };
+    const NEW: Number = Number { state: NumberState::Missing, corrupt: 0 };
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Held<T> {
+struct HeldMpdu<T> {
     payload: T,
     since: Time,
 }
@@ -178,7 +178,7 @@ pub struct ReorderBuffer<T: Copy, D: EarlyDrop> {
     /// the head.
     reach: u16,
     numbers: Box<[Number]>,
-    held: Box<[Option<Held<T>>]>,
+    held: Box<[Option<HeldMpdu<T>>]>,
     held_count: u16,
     /// Numbers given up that the head has not passed.
     marked_count: u16,
@@ -218,7 +218,7 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
     pub fn on_mpdu(&mut self, now: Time, sn: Seq12, p: T, up: &mut Vec<T>, refused: &mut Vec<T>) {
         if sn == self.head && self.held_count == 0 && self.marked_count == 0 {
             self.stats.delivered += 1;
-            self.pass(Fate::Delivered);
+            self.pass(NumberState::Delivered);
             up.push(p);
         } else {
             self.on_out_of_order(now, sn, p, up, refused);
@@ -237,14 +237,14 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
             self.move_head(sn.back(self.window - 1), up);
         }
         let number = &mut self.numbers[index(sn, 2 * self.reach)];
-        if number.fate != Fate::Missing {
-            let fate = number.fate;
-            self.refuse(Some(fate), p, refused);
+        if number.state != NumberState::Missing {
+            let state = number.state;
+            self.refuse(Some(state), p, refused);
             return;
         }
         // [IEEE80211-10.25.6.6.2-2]
-        number.fate = Fate::Held;
-        self.held[index(sn, self.reach)] = Some(Held { payload: p, since: now });
+        number.state = NumberState::Held;
+        self.held[index(sn, self.reach)] = Some(HeldMpdu { payload: p, since: now });
         self.held_count += 1;
         self.release(up);
         if now >= self.deadline {
@@ -264,13 +264,13 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
         let number = &mut self.numbers[index(sn, 2 * self.reach)];
         number.corrupt = number.corrupt.saturating_add(1);
         let retries = u32::from(number.corrupt) - 1;
-        if sn.is_before(self.head) || number.fate != Fate::Missing {
+        if sn.is_before(self.head) || number.state != NumberState::Missing {
             return false;
         }
         if !early_drop.gives_up(now, retries, facts) {
             return false;
         }
-        number.fate = Fate::GivenUp;
+        number.state = NumberState::GivenUp;
         self.stats.given_up += 1;
         self.marked_count += 1;
         if sn == self.head {
@@ -307,7 +307,7 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
     pub fn on_deadline(&mut self, now: Time, up: &mut Vec<T>) {
         while now >= self.deadline && self.held_count > 0 {
             self.stats.timeouts += 1;
-            while self.numbers[index(self.head, 2 * self.reach)].fate != Fate::Held {
+            while self.numbers[index(self.head, 2 * self.reach)].state != NumberState::Held {
                 self.pass_lost();
             }
             self.release(up);
@@ -320,7 +320,7 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
         let mut sn = self.head;
         while self.held_count > 0 {
             if let Some(held) = self.held[index(sn, self.reach)].take() {
-                self.numbers[index(sn, 2 * self.reach)].fate = Fate::Missing;
+                self.numbers[index(sn, 2 * self.reach)].state = NumberState::Missing;
                 self.held_count -= 1;
                 out.push(held.payload);
             }
@@ -363,23 +363,23 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
     }
 
     /// State of `sn`, which the head has passed; `None` if it is too far behind.
-    fn known_behind(&self, sn: Seq12) -> Option<Fate> {
-        (sn.distance_to(self.head) <= self.reach).then(|| self.numbers[index(sn, 2 * self.reach)].fate)
+    fn known_behind(&self, sn: Seq12) -> Option<NumberState> {
+        (sn.distance_to(self.head) <= self.reach).then(|| self.numbers[index(sn, 2 * self.reach)].state)
     }
 
     // [IEEE80211-10.3.2.14-1]
-    fn refuse(&mut self, fate: Option<Fate>, p: T, refused: &mut Vec<T>) {
-        *match fate {
-            Some(Fate::GivenUp) => &mut self.stats.late,
-            Some(Fate::Delivered | Fate::Held) => &mut self.stats.duplicates,
-            Some(Fate::Missing) | None => &mut self.stats.stale,
+    fn refuse(&mut self, state: Option<NumberState>, p: T, refused: &mut Vec<T>) {
+        *match state {
+            Some(NumberState::GivenUp) => &mut self.stats.late,
+            Some(NumberState::Delivered | NumberState::Held) => &mut self.stats.duplicates,
+            Some(NumberState::Missing) | None => &mut self.stats.stale,
         } += 1;
         refused.push(p);
     }
 
-    /// Moves the head by one, leaving behind a number with this fate.
-    fn pass(&mut self, fate: Fate) {
-        self.numbers[index(self.head, 2 * self.reach)].fate = fate;
+    /// Moves the head by one, leaving behind a number with this state.
+    fn pass(&mut self, state: NumberState) {
+        self.numbers[index(self.head, 2 * self.reach)].state = state;
         // The number that comes into reach takes the place of the one that leaves it.
         self.numbers[index(self.head.forward(self.reach), 2 * self.reach)] = Number::NEW;
         self.head = self.head.forward(1);
@@ -391,25 +391,25 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
             self.stats.delivered += 1;
             up.push(held.payload);
         }
-        self.pass(Fate::Delivered);
+        self.pass(NumberState::Delivered);
     }
 
     /// Passes a number that is not held.
     fn pass_lost(&mut self) {
-        let fate = self.numbers[index(self.head, 2 * self.reach)].fate;
-        if fate == Fate::GivenUp {
+        let state = self.numbers[index(self.head, 2 * self.reach)].state;
+        if state == NumberState::GivenUp {
             self.marked_count -= 1;
         } else {
             self.stats.lost += 1;
         }
-        self.pass(fate);
+        self.pass(state);
     }
 
     /// Moves the head to `to`, which is not behind it.
     fn move_head(&mut self, to: Seq12, up: &mut Vec<T>) {
         while self.head != to {
-            match self.numbers[index(self.head, 2 * self.reach)].fate {
-                Fate::Held => self.pass_held(up),
+            match self.numbers[index(self.head, 2 * self.reach)].state {
+                NumberState::Held => self.pass_held(up),
                 _ => self.pass_lost(),
             }
         }
@@ -418,10 +418,10 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
     /// Passes the numbers at the head that are held or given up, and sets the deadline anew.
     fn release(&mut self, up: &mut Vec<T>) {
         loop {
-            match self.numbers[index(self.head, 2 * self.reach)].fate {
-                Fate::Held => self.pass_held(up),
-                Fate::GivenUp => self.pass_lost(),
-                Fate::Missing | Fate::Delivered => break,
+            match self.numbers[index(self.head, 2 * self.reach)].state {
+                NumberState::Held => self.pass_held(up),
+                NumberState::GivenUp => self.pass_lost(),
+                NumberState::Missing | NumberState::Delivered => break,
             }
         }
         self.deadline = Time::NEVER;

@@ -404,7 +404,7 @@ impl Medium {
                 let mode = timing.rts_mode(mode);
                 let data_is_late = timing.preamble(timing.response_mode(mode)) + timing.slot * 2;
                 let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
-                self.tell_control(now, i, FrameKind::Rts, mode, decoded, mac);
+                self.report_control(now, i, FrameKind::Rts, mode, decoded, mac);
                 // [IEEE80211-10.3.2.9-1]
                 let answers = decoded && !self.contention.has_nav(to, now);
                 // A radio that hears only the RTS waits for the CTS, and then senses the data. If
@@ -427,7 +427,7 @@ impl Medium {
             Stage::Cts => {
                 let mode = timing.response_mode(timing.rts_mode(x.first().mode));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
-                self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
+                self.report_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 let follows = if decoded { now + sifs } else { NEVER };
                 self.contention.engage(to, false, now);
                 self.contention.on_end(to, now, now + sifs + data + answer, from, decoded, follows);
@@ -441,7 +441,7 @@ impl Medium {
                 let mode = timing.rts_mode(x.first().mode);
                 let nav = now + sifs + data + answer;
                 let decoded = !x.first().is_spoilt();
-                self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
+                self.report_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 self.contention.on_end(from, now, nav, to, true, now + sifs);
                 self.wait(i, Stage::BeforeData, now + sifs);
             }
@@ -497,7 +497,7 @@ impl Medium {
                 let bytes = if is_ack { timing::ACK_BYTES } else { timing::block_ack_bytes(user.mpdus.len()) };
                 let decoded = self.control_arrives(now, i, mode, bytes);
                 let kind = if is_ack { FrameKind::Ack } else { FrameKind::BlockAck };
-                self.tell_control(now, i, kind, mode, decoded, mac);
+                self.report_control(now, i, kind, mode, decoded, mac);
                 self.contention.engage(to, false, now);
                 self.contention.on_end(to, now, now, from, decoded, NEVER);
                 self.exchanges[i].receptions.head.answered = decoded;
@@ -707,14 +707,14 @@ impl Medium {
             return false;
         }
         next.at = now + timing.sifs;
-        self.contention.go_on(radio, ac);
+        self.contention.continue_txop(radio, ac);
         true
     }
 
     /// A control frame has ended.
     #[inline]
-    fn tell_control(&mut self, now: Time, i: usize, kind: FrameKind, mode: Mode, decoded: bool, mac: &mut impl Mac) {
-        if !self.tells_control {
+    fn report_control(&mut self, now: Time, i: usize, kind: FrameKind, mode: Mode, decoded: bool, mac: &mut impl Mac) {
+        if !self.reports_control {
             return;
         }
         let x = &self.exchanges[i];

@@ -70,7 +70,7 @@ pub struct MediumSetup {
     /// numbers.
     pub index: u32,
     /// [`Mac::control`] is called.
-    pub tells_control: bool,
+    pub reports_control: bool,
 }
 
 /// Facts about a radio that a medium needs.
@@ -138,7 +138,7 @@ pub struct Medium {
     occupancy: Occupancy,
     capture_effect: f64,
     capture_rng: Rng,
-    tells_control: bool,
+    reports_control: bool,
     /// Fates of the MPDUs of the user that has just ended.
     fates: Vec<Fate>,
     /// Emptied lists of MPDUs, to be used again.
@@ -178,7 +178,7 @@ impl Medium {
             occupancy: Occupancy::default(),
             capture_effect: setup.capture_effect,
             capture_rng: stream(seed, component(index, 0), Purpose::Capture),
-            tells_control: setup.tells_control,
+            reports_control: setup.reports_control,
             fates: Vec::new(),
             spare: Vec::new(),
         }

@@ -47,7 +47,7 @@ pub trait Mac {
     }
 
     /// A control frame has ended; only where
-    /// [`MediumSetup::tells_control`](super::MediumSetup::tells_control) asks for it.
+    /// [`MediumSetup::reports_control`](super::MediumSetup::reports_control) asks for it.
     fn control(&mut self, _now: Time, _request: &TxRequest, _frame: &Control) {}
 }
 

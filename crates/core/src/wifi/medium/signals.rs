@@ -24,7 +24,7 @@ pub(super) struct Direction {
 }
 
 #[derive(Debug)]
-pub(super) struct Path {
+pub(super) struct SignalPath {
     pub ends: (RadioId, RadioId),
     pub signal: Signal,
     chance: [Rng; 2],
@@ -45,7 +45,7 @@ const NO_PATH: u32 = u32::MAX;
 /// All signals of a medium.
 #[derive(Debug)]
 pub struct Signals {
-    paths: Vec<Path>,
+    paths: Vec<SignalPath>,
     peers: Vec<Peers>,
     /// By radio: random numbers for the frames that it sends to all, opened with the first frame.
     group_chance: Vec<Option<Box<Rng>>>,
@@ -86,12 +86,12 @@ impl Signals {
         let paths = setups
             .into_iter()
             .enumerate()
-            .map(|(i, s)| Path { ends: s.ends, signal: s.signal, chance: [chance(2 * i), chance(2 * i + 1)] })
+            .map(|(i, s)| SignalPath { ends: s.ends, signal: s.signal, chance: [chance(2 * i), chance(2 * i + 1)] })
             .collect();
         Signals { paths, peers, group_chance: (0..radios).map(|_| None).collect(), group_component, seed }
     }
 
-    /// Path and direction of frames from one radio to another; `None` if they have no signal.
+    /// SignalPath and direction of frames from one radio to another; `None` if they have no signal.
     #[inline]
     pub(super) fn direction(&self, from: RadioId, to: RadioId) -> Option<Direction> {
         let peers = &self.peers[from.index()];
@@ -108,7 +108,7 @@ impl Signals {
 
     /// The paths that end at a radio, in the order of the setup, and the random numbers for its
     /// frames to all.
-    pub(super) fn around(&mut self, radio: RadioId) -> (&[u32], &mut [Path], &mut Rng) {
+    pub(super) fn around(&mut self, radio: RadioId) -> (&[u32], &mut [SignalPath], &mut Rng) {
         let (seed, component) = (self.seed, self.group_component[radio.index()]);
         let chance = self.group_chance[radio.index()]
             .get_or_insert_with(|| Box::new(stream(seed, component, Purpose::AirErrors)));

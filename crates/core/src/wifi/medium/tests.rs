@@ -116,7 +116,7 @@ fn scene(signal: &SignalConfig) -> (Medium, Table) {
         capture_effect: 0.0,
         seed: 3,
         index: 0,
-        tells_control: true,
+        reports_control: true,
     });
     (medium, Table { most_tries: 7, ..Table::default() })
 }

@@ -10,7 +10,7 @@ use crate::units::{Span, Time};
 
 /// Times between looks at a walker that has a decision to take: a centimetre at walking speed (1.4
 /// m/s).
-pub const LOOK: Span = Span::from_ms(10);
+pub const POSITION_INTERVAL: Span = Span::from_ms(10);
 
 /// A walk. See the module.
 #[derive(Debug, Clone, PartialEq)]

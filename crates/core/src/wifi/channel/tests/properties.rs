@@ -117,7 +117,7 @@ impl Watch {
         for (id, s) in c.sessions.iter().enumerate() {
             let from = c.links[s.link.index()].from.index();
             let formed = c.radios[from].queues.iter().flat_map(|q| &q.formed).filter(|p| p.session.index() == id);
-            let mpdus = s.fresh.iter().chain(&s.again).chain(formed.flat_map(|p| &p.mpdus));
+            let mpdus = s.unsent.iter().chain(&s.retransmissions).chain(formed.flat_map(|p| &p.mpdus));
             let sum = mpdus.fold(Span::ZERO, |sum, m| sum + m.airtime());
             booked[from] += sum;
             let now = c.links[s.link.index()].sessions.map(|now| now.is_some_and(|now| now.index() == id));

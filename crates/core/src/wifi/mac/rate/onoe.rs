@@ -71,8 +71,8 @@ impl OnoeConfig {
         modes.sort_by_key(|m| m.rate());
         modes.dedup_by_key(|m| m.rate());
         let at = modes.len() - 1;
-        let next_look = Time::ZERO + self.interval;
-        Onoe { config: self.clone(), at, modes, next_look, arrived: 0, given_up: 0, failed: 0, credits: 0 }
+        let next_evaluation = Time::ZERO + self.interval;
+        Onoe { config: self.clone(), at, modes, next_evaluation, arrived: 0, given_up: 0, failed: 0, credits: 0 }
     }
 }
 checked!(OnoeConfig);
@@ -90,7 +90,7 @@ pub struct Onoe {
     /// By rate.
     modes: Vec<Mode>,
     at: usize,
-    next_look: Time,
+    next_evaluation: Time,
     /// Frames since the mode changed or a look decided, and the tries of them that failed.
     arrived: u32,
     given_up: u32,
@@ -99,7 +99,7 @@ pub struct Onoe {
 }
 
 impl Onoe {
-    fn look(&mut self) {
+    fn evaluate(&mut self) {
         let enough = self.arrived.saturating_add(self.given_up) >= self.config.enough;
         let raise = f64::from(self.failed) < f64::from(self.arrived) * self.config.raise_below.get();
         let before = self.at;
@@ -123,9 +123,9 @@ impl Onoe {
 
 impl RateControl for Onoe {
     fn choose(&mut self, now: Time, _is_retransmission: bool, _snr_db: Option<f32>) -> RateSeries {
-        if now >= self.next_look {
-            self.look();
-            self.next_look = now + self.config.interval;
+        if now >= self.next_evaluation {
+            self.evaluate();
+            self.next_evaluation = now + self.config.interval;
         }
         let stage = |at: usize, tries| Stage { mode: self.modes[at], tries, rts: false };
         let series = RateSeries::of(stage(self.at, 4));

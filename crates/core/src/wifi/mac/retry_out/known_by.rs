@@ -71,7 +71,7 @@ pub struct TcpKnowledge {
 impl TcpKnowledge {
     /// An MPDU arrived correct, with a packet of `bytes` at the IP layer.
     #[inline]
-    pub fn on_good(&mut self, is_tcp: bool, bytes: u16) {
+    pub fn on_correct(&mut self, is_tcp: bool, bytes: u16) {
         if let Some(place) = self.good.get_mut(self.next) {
             *place = Good { bytes, is_tcp };
             self.next = (self.next + 1) % self.good.len();
@@ -105,7 +105,7 @@ mod tests {
     fn after(by: TcpKnownBy, good: &[(usize, u16, bool)]) -> TcpKnowledge {
         let mut knowledge = by.build();
         for &(count, bytes, is_tcp) in good {
-            (0..count).for_each(|_| knowledge.on_good(is_tcp, bytes));
+            (0..count).for_each(|_| knowledge.on_correct(is_tcp, bytes));
         }
         knowledge
     }

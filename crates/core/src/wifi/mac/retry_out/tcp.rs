@@ -31,7 +31,7 @@ impl EarlyDrop for TcpEarlyDrop {
         if is_tcp && packet.len > 0 && echo != 0 {
             self.choice.on_up(now, packet.conversation(), echo);
         }
-        self.knowledge.on_good(is_tcp, packet.size);
+        self.knowledge.on_correct(is_tcp, packet.size);
     }
     fn on_sent(&mut self, now: Time, packet: &Packet) {
         let (sent, _) = packet.timestamps();

@@ -48,7 +48,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Receiver, ServiceOrder, Then, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, Turn,
+    Receiver, ServiceOrder, Rotation, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, Turn,
 };
 use crate::convert::{saturate32, signed64};
 use crate::packet::{Held, PacketId, Pool};
@@ -410,7 +410,7 @@ impl TransmitDriver for Mac80211 {
     fn turn(&mut self, now: Time, ac: Ac, order: &dyn ServiceOrder) -> Option<Turn> {
         if !self.config.airtime_fairness {
             let at = (0..order.count()).find(|&at| order.can_send(at))?;
-            return Some(Turn { at, then: Then::ItGoesBehind });
+            return Some(Turn { at, rotation: Rotation::ServedToBack });
         }
         let txqs = &mut self.categories[ac.index()].txqs;
         let quantum = self.config.airtime_quantum;
@@ -442,7 +442,7 @@ impl TransmitDriver for Mac80211 {
         if self.config.driver != Driver::Ath9k || own.has_packets() {
             own.active = now;
         }
-        Some(Turn { at, then: Then::ThoseBeforeGoBehind })
+        Some(Turn { at, rotation: Rotation::SkippedToBack })
     }
 
     fn on_released(&mut self, ac: Ac, receiver: Receiver, airtime: Span) {
@@ -510,7 +510,7 @@ mod tests {
     fn who_is_passed_over_gets_a_quantum() {
         let (mut path, all) = stations(&[-600, -100, 0, -500]);
         let turn = path.turn(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
-        assert_eq!(turn, Turn { at: 2, then: Then::ThoseBeforeGoBehind });
+        assert_eq!(turn, Turn { at: 2, rotation: Rotation::SkippedToBack });
         assert_eq!(left_us(&path), [-344, 156, 0, -500]);
     }
 

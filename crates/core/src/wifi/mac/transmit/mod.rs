@@ -38,17 +38,17 @@ pub struct Turn {
     /// Its place in the order.
     pub at: usize,
     /// Change of the order after the turn.
-    pub then: Then,
+    pub rotation: Rotation,
 }
 
 /// Change of the order of receivers with packets after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum Rotation {
     /// The receiver that is served goes to the end.
-    ItGoesBehind,
+    ServedToBack,
     /// Receivers before it have had their share and go to the end; the one that is served stays
     /// first.
-    ThoseBeforeGoBehind,
+    SkippedToBack,
 }
 
 /// Receivers with packets to send, in order.
@@ -151,7 +151,7 @@ pub trait TransmitDriver {
     /// Chooses the next receiver of those with packets. `None`: no receiver may be served.
     fn turn(&mut self, _now: Time, _ac: Ac, order: &dyn ServiceOrder) -> Option<Turn> {
         let at = (0..order.count()).find(|&at| order.can_send(at))?;
-        Some(Turn { at, then: Then::ItGoesBehind })
+        Some(Turn { at, rotation: Rotation::ServedToBack })
     }
 
     /// The driver has released a frame for which `airtime` was booked.

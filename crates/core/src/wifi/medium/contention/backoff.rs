@@ -31,7 +31,7 @@ pub(super) enum Rule {
 
 /// Parameters that categories of several radios share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct BackoffParams {
     pub(super) aifs: Span,
     /// Time from the notice of a missing answer to the first slot.
     pub(super) after_hold: Span,
@@ -41,7 +41,7 @@ pub(super) struct Kind {
     pub(super) rule: Rule,
 }
 
-impl Kind {
+impl BackoffParams {
     /// Start of the first slot, with the medium idle since `idle_since` and a missing answer
     /// noticed at `hold`.
     #[inline]
@@ -126,7 +126,7 @@ impl Window {
     #[cold]
     pub(super) fn resume(
         &mut self,
-        kind: &Kind,
+        kind: &BackoffParams,
         backoff: &mut u32,
         idle_since: Time,
         own_end: Time,
@@ -166,7 +166,7 @@ impl Counted {
     }
     /// Those of a backoff of this kind, which has that number, from `begin` to now.
     #[inline(always)]
-    pub(super) fn slots(&mut self, number: u16, kind: &Kind, begin: Time, now: Time) -> u32 {
+    pub(super) fn slots(&mut self, number: u16, kind: &BackoffParams, begin: Time, now: Time) -> u32 {
         if (self.kind, self.begin) != (number, begin) {
             // [IEEE80211-10.23.2.4-1]
             let slots = saturate32(now.since(begin).as_ns() / kind.slot.as_ns()) + kind.begun;

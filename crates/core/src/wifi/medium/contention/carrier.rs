@@ -70,7 +70,7 @@ impl Carrier {
     }
     /// True if a radio that senses this acts as one that senses `other`. Both must be idle since
     /// the same instant, which is now; the next transmission ends the effect of earlier ones.
-    pub(super) fn is_as(&self, other: &Carrier) -> bool {
+    pub(super) fn is_equivalent_to(&self, other: &Carrier) -> bool {
         let now = other.idle_since;
         let same_nav = self.nav == other.nav || self.nav.max(other.nav) <= now;
         !self.engaged && same_nav && self.idle_since == now && self.extra == other.extra && self.hold <= now

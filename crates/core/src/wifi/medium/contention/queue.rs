@@ -2,9 +2,11 @@
 //! first of many of one kind has to be examined. Each backoff is in a queue by the number of its
 //! slot, counted from the start of the run. A transmission stops one counter for all.
 
+use super::NEVER;
 use super::backoff::Counted;
+use super::categories::Categories;
+use super::one_cell::OneCell;
 use super::set::bits;
-use super::{Contention, NEVER};
 use crate::convert::{low16, saturate32};
 use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
@@ -68,7 +70,7 @@ impl Queue {
     }
 }
 
-impl Contention {
+impl OneCell {
     /// Time and radio of the first frame in the queues that may leave; ties go to the lower number.
     pub(super) fn first_queued(&self) -> (Time, RadioId) {
         let mut first = (NEVER, RadioId(0));
@@ -86,23 +88,23 @@ impl Contention {
 
     /// Puts the backoffs of a radio that shares the common view into the queues, if each of them
     /// ends there at the same time. A stopped backoff always does.
-    pub(super) fn put_in(&mut self, r: usize) {
-        for ac in bits(self.pending[r]) {
-            let a = &self.access[r][ac];
+    pub(super) fn put_in(&mut self, categories: &mut Categories, r: usize) {
+        for ac in bits(categories.pending[r]) {
+            let a = &categories.access[r][ac];
             let queue = &mut self.queues[usize::from(a.kind)];
             if !queue.is_in_use {
-                // Most kinds never have a backoff: nothing is done for their queues.
+                // Most params never have a backoff: nothing is done for their queues.
                 queue.is_in_use = true;
-                queue.begin = self.kinds[usize::from(a.kind)].start_after(self.queues_start, self.shared.hold);
+                queue.begin = categories.params[usize::from(a.kind)].start_after(self.queues_start, self.shared.hold);
                 self.in_use.push(a.kind);
             }
             if a.ready_at != NEVER && a.ready_at != queue.end_of(queue.counted + u64::from(a.backoff)) {
                 return;
             }
         }
-        self.set_ready(r, NEVER);
-        for ac in bits(self.pending[r]) {
-            let a = &mut self.access[r][ac];
+        categories.set_ready(r, NEVER);
+        for ac in bits(categories.pending[r]) {
+            let a = &mut categories.access[r][ac];
             let queue = &mut self.queues[usize::from(a.kind)];
             let slot = queue.counted + u64::from(a.backoff);
             self.due[r][ac] = slot;
@@ -111,33 +113,33 @@ impl Contention {
             if a.has_frame {
                 queue.put(slot, RadioId::at(r));
                 // If `next` is out of date, the search for it covers this frame anyway.
-                self.next = self.next.min((queue.end_of(slot), RadioId::at(r)));
+                categories.next = categories.next.min((queue.end_of(slot), RadioId::at(r)));
             }
         }
         self.is_queued[r] = true;
-        self.loose.remove(r);
+        self.unsynchronised.remove(r);
     }
 
     /// Takes the backoffs of a radio out of the queues, if they are there; each has an instant
     /// again.
     #[inline]
-    pub(super) fn take_out(&mut self, r: usize) {
+    pub(super) fn take_out(&mut self, categories: &mut Categories, r: usize) {
         if self.is_queued[r] {
-            self.take_out_queued(r);
+            self.take_out_queued(categories, r);
         }
     }
 
-    fn take_out_queued(&mut self, r: usize) {
+    fn take_out_queued(&mut self, categories: &mut Categories, r: usize) {
         self.is_queued[r] = false;
         let mut ready = NEVER;
-        for ac in bits(self.pending[r]) {
-            let (a, due) = (&mut self.access[r][ac], self.due[r][ac]);
+        for ac in bits(categories.pending[r]) {
+            let (a, due) = (&mut categories.access[r][ac], self.due[r][ac]);
             let queue = &mut self.queues[usize::from(a.kind)];
             queue.members -= 1;
             a.backoff = saturate32(due.saturating_sub(queue.counted));
             if !a.has_frame && a.backoff == 0 {
                 // It was over before a transmission.
-                self.pending[r] &= !(1 << ac);
+                categories.pending[r] &= !(1 << ac);
                 continue;
             }
             a.ready_at = queue.end_of(due);
@@ -146,57 +148,57 @@ impl Contention {
                 ready = ready.min(a.ready_at);
             }
         }
-        self.loose.put(r, self.pending[r] != 0 && !self.is_apart[r]);
-        self.set_ready(r, ready);
+        self.unsynchronised.put(r, categories.pending[r] != 0 && self.is_shared(r));
+        categories.set_ready(r, ready);
     }
 
     /// The medium becomes busy in the common view. A frame that is due before its radio can sense
     /// the transmission is sent nevertheless.
-    pub(super) fn stop_shared(&mut self, now: Time, counted: &mut Counted) {
-        if self.queues_start == NEVER && self.loose.is_empty() {
+    pub(super) fn stop_shared(&mut self, categories: &mut Categories, now: Time, counted: &mut Counted) {
+        if self.queues_start == NEVER && self.unsynchronised.is_empty() {
             return;
         }
         loop {
             let (at, radio) = self.first_queued();
-            if at > now + self.sensing {
+            if at > now + categories.sensing {
                 break;
             }
-            self.take_out_queued(radio.index());
+            self.take_out_queued(categories, radio.index());
         }
-        for word in 0..self.loose.word_count() {
-            for h in self.loose.of_word(word) {
-                self.freeze_as::<true>(h, now, false, counted);
+        for word in 0..self.unsynchronised.word_count() {
+            for h in self.unsynchronised.of_word(word) {
+                self.freeze_as(categories, h, now, false, counted);
             }
         }
         self.queues_start = NEVER;
         for &number in &self.in_use {
-            let (kind, queue) = (&self.kinds[usize::from(number)], &mut self.queues[usize::from(number)]);
+            let (kind, queue) = (&categories.params[usize::from(number)], &mut self.queues[usize::from(number)]);
             let begin = std::mem::replace(&mut queue.begin, NEVER);
             if queue.members > 0 && now >= begin {
                 queue.counted += u64::from(counted.slots(number, kind, begin, now));
             }
         }
-        for word in 0..self.loose.word_count() {
-            for h in self.loose.of_word(word) {
-                self.put_in(h);
+        for word in 0..self.unsynchronised.word_count() {
+            for h in self.unsynchronised.of_word(word) {
+                self.put_in(categories, h);
             }
         }
-        self.is_stale = true;
+        categories.is_stale = true;
     }
 
     /// The medium becomes idle in the common view.
-    pub(super) fn start_shared(&mut self) {
+    pub(super) fn start_shared(&mut self, categories: &mut Categories) {
         let shared = self.shared;
         self.queues_start = (shared.idle_since + shared.extra).max(shared.nav);
         for &number in &self.in_use {
-            let kind = &self.kinds[usize::from(number)];
+            let kind = &categories.params[usize::from(number)];
             self.queues[usize::from(number)].begin = kind.start_after(self.queues_start, shared.hold);
         }
-        for word in 0..self.loose.word_count() {
-            for h in self.loose.of_word(word) {
-                self.thaw_as::<true>(h, &shared);
+        for word in 0..self.unsynchronised.word_count() {
+            for h in self.unsynchronised.of_word(word) {
+                categories.thaw::<true>(h, &shared);
             }
         }
-        self.is_stale = true;
+        categories.is_stale = true;
     }
 }

@@ -2,14 +2,14 @@
 
 /// Some of the radios.
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(super) struct RadioSet {
     words: Vec<u64>,
 }
 
-impl Set {
+impl RadioSet {
     /// None of `n` radios.
-    pub(super) fn of(n: usize) -> Set {
-        Set { words: vec![0; n.div_ceil(64)] }
+    pub(super) fn of(n: usize) -> RadioSet {
+        RadioSet { words: vec![0; n.div_ceil(64)] }
     }
     #[inline]
     pub(super) fn put(&mut self, r: usize, is_in: bool) {

@@ -3,6 +3,7 @@
 use rand::RngExt;
 
 use super::*;
+use crate::convert::count16;
 use crate::rng::{Purpose, stream};
 use crate::wifi::phy::{PhyConfig, Standard, edca_defaults};
 
@@ -34,9 +35,17 @@ fn timing() -> Timing {
 
 /// Gives radio `r` a frame and a backoff.
 fn waits(c: &mut Contention, r: usize, backoff: u32) {
-    c.access[r][BE].backoff = backoff;
-    c.access[r][BE].has_frame = true;
-    c.pending[r] |= 1 << BE;
+    c.categories.access[r][BE].backoff = backoff;
+    c.categories.access[r][BE].has_frame = true;
+    c.categories.pending[r] |= 1 << BE;
+}
+
+/// The medium has become idle for radio `r`.
+fn thaw(c: &mut Contention, r: usize) {
+    match &mut c.sensing {
+        Sensing::PerRadio(all) => all.thaw(&mut c.categories, r),
+        Sensing::OneCell(cell) => cell.thaw(&mut c.categories, r),
+    }
 }
 
 /// Radio `r` transmits from `at` to `at + length`, and nothing is expected back.
@@ -56,7 +65,7 @@ fn a_frame_that_finds_the_medium_idle_leaves_at_once_or_after_aifs() {
     c.finish(RadioId(0), Ac::Be, Time::from_ns(1_100_000), false, false);
     c.on_frame(RadioId(1), Ac::Be, Time::from_ns(1_110_000));
     assert_eq!(
-        c.ready[1].as_ns(),
+        c.categories.ready[1].as_ns(),
         1_100_000 + timing().aifs(3).as_ns(),
         "no backoff: the medium was idle when it came"
     );
@@ -68,12 +77,12 @@ fn a_frame_that_finds_the_medium_busy_draws_a_backoff() {
     let mut slots = [0; 16];
     for i in 0..400u64 {
         let mut c = scene(2, true, true, 15, &[]);
-        c.rng[1] = stream(i, 0, Purpose::Backoff);
+        c.categories.rng[1] = stream(i, 0, Purpose::Backoff);
         c.on_begin(RadioId(0), Time::ZERO);
         c.on_frame(RadioId(1), Ac::Be, Time::from_ns(50_000));
-        assert_eq!(c.ready[1], NEVER);
+        assert_eq!(c.categories.ready[1], NEVER);
         c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, NOBODY, true, NEVER);
-        let wait = c.ready[1].as_ns() - 100_000 - timing().aifs(3).as_ns();
+        let wait = c.categories.ready[1].as_ns() - 100_000 - timing().aifs(3).as_ns();
         assert_eq!(wait % 9_000, 0);
         slots[(wait / 9_000) as usize] += 1;
     }
@@ -86,11 +95,11 @@ fn a_frame_that_finds_only_the_nav_set_draws_a_backoff() {
     let mut slots = [0; 16];
     for i in 0..400u64 {
         let mut c = scene(3, true, true, 15, &[]);
-        c.rng[2] = stream(i, 0, Purpose::Backoff);
+        c.categories.rng[2] = stream(i, 0, Purpose::Backoff);
         c.on_begin(RadioId(0), Time::ZERO);
         c.on_end(RadioId(0), Time::from_ns(50_000), Time::from_ns(300_000), RadioId(1), true, NEVER);
         c.on_frame(RadioId(2), Ac::Be, Time::from_ns(200_000));
-        let wait = c.ready[2].as_ns() - 300_000 - timing().aifs(3).as_ns();
+        let wait = c.categories.ready[2].as_ns() - 300_000 - timing().aifs(3).as_ns();
         assert_eq!(wait % 9_000, 0);
         slots[(wait / 9_000) as usize] += 1;
     }
@@ -104,12 +113,12 @@ fn left(has_qos: bool, after_aifs_ns: u64) -> u64 {
     let mut c = scene(3, has_qos, true, 15, &[]);
     let aifs = timing().aifs(if has_qos { 3 } else { 2 }).as_ns();
     waits(&mut c, 0, 5);
-    c.thaw(0);
-    c.update(0);
-    assert_eq!(c.ready[0].as_ns(), aifs + 5 * 9_000);
+    thaw(&mut c, 0);
+    c.categories.update(0);
+    assert_eq!(c.categories.ready[0].as_ns(), aifs + 5 * 9_000);
     let at = aifs + after_aifs_ns;
     transmits(&mut c, 1, at, 100_000, 2, true);
-    (c.ready[0].as_ns() - at - 100_000 - aifs) / 9_000
+    (c.categories.ready[0].as_ns() - at - 100_000 - aifs) / 9_000
 }
 
 // [IEEE80211-10.23.2.4-1]
@@ -128,9 +137,9 @@ fn dcf_counts_slots_at_their_end_and_edca_at_their_beginning() {
 fn before_aifs_has_passed_no_slot_counts() {
     let mut c = scene(3, true, true, 15, &[]);
     waits(&mut c, 0, 5);
-    c.thaw(0);
+    thaw(&mut c, 0);
     transmits(&mut c, 1, timing().aifs(3).as_ns() - 1, 100_000, 2, true);
-    assert_eq!(c.access[0][BE].backoff, 5);
+    assert_eq!(c.categories.access[0][BE].backoff, 5);
 }
 
 // [IEEE80211-10.3.4.3-3]
@@ -141,22 +150,20 @@ fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     c.take(RadioId(0), Time::from_ns(1_000_000));
     transmits(&mut c, 0, 1_000_000, 100_000, 1, true);
     c.finish(RadioId(0), Ac::Be, Time::from_ns(1_100_000), false, false);
-    let backoff = u64::from(c.access[0][BE].backoff);
+    let backoff = u64::from(c.categories.access[0][BE].backoff);
     assert!(backoff > 1, "this seed draws more than one slot");
     assert_eq!(c.next().0, NEVER);
     let over = 1_100_000 + timing().aifs(3).as_ns() + backoff * 9_000;
     let mut early = scene(2, true, true, 15, &[]);
-    early.carrier = c.carrier.clone();
-    early.shared = c.shared;
-    early.is_apart = c.is_apart.clone();
-    early.apart = c.apart.clone();
-    early.access = c.access.clone();
-    early.windows = c.windows.clone();
-    early.pending = c.pending.clone();
+    let Sensing::PerRadio(views) = &c.sensing else { panic!("few radios") };
+    early.sensing = Sensing::PerRadio(views.clone());
+    early.categories.access = c.categories.access.clone();
+    early.categories.windows = c.categories.windows.clone();
+    early.categories.pending = c.categories.pending.clone();
     early.on_frame(RadioId(0), Ac::Be, Time::from_ns(over - 4_000));
-    assert_eq!(early.ready[0].as_ns(), over, "the rest of the post-backoff holds");
+    assert_eq!(early.categories.ready[0].as_ns(), over, "the rest of the post-backoff holds");
     c.on_frame(RadioId(0), Ac::Be, Time::from_ns(over + 4_000));
-    assert_eq!(c.ready[0].as_ns(), over + 4_000, "it is over");
+    assert_eq!(c.categories.ready[0].as_ns(), over + 4_000, "it is over");
 }
 
 // [IEEE80211-10.3.3-2] [IEEE80211-10.3.3-3]
@@ -166,11 +173,11 @@ fn the_window_doubles_with_each_failure_and_starts_anew_after_seven_or_an_answer
     let mut windows = Vec::new();
     for _ in 0..9 {
         c.finish(RadioId(0), Ac::Be, Time::ZERO, true, true);
-        windows.push(c.windows[0][BE].cw);
+        windows.push(c.categories.windows[0][BE].cw);
     }
     assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 15, 31, 63]);
     c.finish(RadioId(0), Ac::Be, Time::ZERO, false, true);
-    assert_eq!(c.windows[0][BE].cw, 15);
+    assert_eq!(c.categories.windows[0][BE].cw, 15);
 }
 
 // [IEEE80211-10.23.2.12-1]
@@ -181,16 +188,18 @@ fn of_categories_ready_at_once_the_highest_goes_and_the_others_collide_with_it()
         c.on_frame(RadioId(0), ac, Time::from_ns(1_000_000));
     }
     assert_eq!(c.take(RadioId(0), Time::from_ns(1_000_000)), Ac::Vo);
-    let a = &c.windows[0];
+    let a = &c.categories.windows[0];
     assert_eq!([a[BE].cw, a[VI].cw, a[VO].cw], [31, 15, 3]);
     assert!(c.next().0 == NEVER, "its own exchange silences them");
     c.on_begin(RadioId(0), Time::from_ns(1_000_000));
     c.on_end(RadioId(0), Time::from_ns(1_100_000), Time::ZERO, NOBODY, true, NEVER);
     c.finish(RadioId(0), Ac::Vo, Time::from_ns(1_100_000), false, false);
     let ready = |ac: usize| {
-        1_100_000 + c.kinds[usize::from(c.access[0][ac].kind)].aifs.as_ns() + u64::from(c.access[0][ac].backoff) * 9_000
+        1_100_000
+            + c.categories.params[usize::from(c.categories.access[0][ac].kind)].aifs.as_ns()
+            + u64::from(c.categories.access[0][ac].backoff) * 9_000
     };
-    assert_eq!(c.ready[0].as_ns(), ready(BE).min(ready(VI)));
+    assert_eq!(c.categories.ready[0].as_ns(), ready(BE).min(ready(VI)));
 }
 
 // [IEEE80211-10.3.2.3-4] [IEEE80211-10.3.2.3-5]
@@ -200,10 +209,10 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     let extra = t.eifs().as_ns() - t.difs().as_ns();
     let waiting = |c: &mut Contention, now| {
         c.on_frame(RadioId(2), Ac::Be, Time::from_ns(now));
-        c.access[2][BE].backoff = 0;
-        c.access[2][BE].ready_at = NEVER;
-        c.thaw(2);
-        c.access[2][BE].ready_at.as_ns() - now
+        c.categories.access[2][BE].backoff = 0;
+        c.categories.access[2][BE].ready_at = NEVER;
+        thaw(c, 2);
+        c.categories.access[2][BE].ready_at.as_ns() - now
     };
     // Two at once.
     let mut c = scene(4, true, true, 0, &[]);
@@ -249,10 +258,10 @@ fn eifs_and_nav_run_side_by_side() {
         c.on_end(RadioId(0), Time::from_ns(50_000), Time::ZERO, RadioId(3), false, NEVER);
         c.on_end(RadioId(1), Time::from_ns(50_000), Time::ZERO, RadioId(3), false, NEVER);
         c.on_frame(RadioId(2), Ac::Be, Time::from_ns(50_000));
-        c.access[2][BE].backoff = 0;
-        c.access[2][BE].ready_at = NEVER;
-        c.thaw(2);
-        assert_eq!(c.access[2][BE].ready_at.as_ns() - 50_000, wait, "NAV until {nav_ns} ns");
+        c.categories.access[2][BE].backoff = 0;
+        c.categories.access[2][BE].ready_at = NEVER;
+        thaw(&mut c, 2);
+        assert_eq!(c.categories.access[2][BE].ready_at.as_ns() - 50_000, wait, "NAV until {nav_ns} ns");
     }
 }
 
@@ -262,12 +271,12 @@ fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
     let mut c = scene(4, true, true, 0, &[(0, 3)]);
     for r in [1, 2, 3] {
         c.on_frame(RadioId(r), Ac::Be, Time::ZERO);
-        c.access[usize::from(r)][BE].ready_at = NEVER;
+        c.categories.access[usize::from(r)][BE].ready_at = NEVER;
     }
     c.on_begin(RadioId(0), Time::ZERO);
     c.on_end(RadioId(0), Time::from_ns(50_000), Time::from_ns(300_000), RadioId(1), true, NEVER);
     let aifs = timing().aifs(3).as_ns();
-    assert_eq!([c.ready[1], c.ready[2]].map(Time::as_ns), [50_000 + aifs, 300_000 + aifs]);
+    assert_eq!([c.categories.ready[1], c.categories.ready[2]].map(Time::as_ns), [50_000 + aifs, 300_000 + aifs]);
     assert!(
         c.has_nav(RadioId(2), Time::from_ns(299_999))
             && !c.has_nav(RadioId(2), Time::from_ns(300_000))
@@ -298,8 +307,8 @@ fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
     let mut c = scene(3, true, true, 15, &[]);
     for (r, backoff) in [(0, 3), (1, 3), (2, 4)] {
         waits(&mut c, r, backoff);
-        c.thaw(r);
-        c.update(r);
+        thaw(&mut c, r);
+        c.categories.update(r);
     }
     let at = timing().aifs(3).as_ns() + 3 * 9_000;
     assert_eq!(c.next(), (Time::from_ns(at), RadioId(0)));
@@ -309,7 +318,7 @@ fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
     c.take(RadioId(1), Time::from_ns(at));
     c.on_begin(RadioId(1), Time::from_ns(at));
     assert_eq!(c.next().0, NEVER);
-    assert_eq!(c.access[2][BE].backoff, 0, "its slot had begun");
+    assert_eq!(c.categories.access[2][BE].backoff, 0, "its slot had begun");
 }
 
 // [IEEE80211-10.3.2.11-2]
@@ -336,7 +345,8 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
             }
             let aifs = t.aifs(if has_qos { 3 } else { 2 }).as_ns();
             for r in [0, 1] {
-                let start = c.access[r][BE].ready_at.as_ns() - u64::from(c.access[r][BE].backoff) * 9_000;
+                let start =
+                    c.categories.access[r][BE].ready_at.as_ns() - u64::from(c.categories.access[r][BE].backoff) * 9_000;
                 // The medium was busy until the longer one was over.
                 let idle = ends[1] + aifs;
                 assert_eq!(
@@ -346,9 +356,9 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
                 );
             }
             waits(&mut c, 2, 0);
-            c.thaw(2);
+            thaw(&mut c, 2);
             assert_eq!(
-                c.access[2][BE].ready_at.as_ns(),
+                c.categories.access[2][BE].ready_at.as_ns(),
                 ends[1] + t.eifs().as_ns() - t.difs().as_ns() + aifs,
                 "who has heard both"
             );
@@ -360,7 +370,7 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
 fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: RadioId, more: bool) -> u64 {
     let at = Time::from_ns;
     let (_, from) = c.next();
-    let to = RadioId((from.0 + 1) % count16(c.ready.len()));
+    let to = RadioId((from.0 + 1) % count16(c.categories.ready.len()));
     let ac = c.take(from, at(now));
     let (follows, done) = (now + data + 16_000, now + data + 60_000);
     c.on_begin(from, at(now));
@@ -392,18 +402,19 @@ fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: Ra
 /// By radio and category: slots left, when they are over, and whether anything is pending.
 fn seen(c: &Contention) -> Vec<(u32, Time, bool)> {
     let of = |(r, ac): (usize, usize)| {
-        let (a, is_pending) = (&c.access[r][ac], c.pending[r] & 1 << ac != 0);
-        if !c.is_queued[r] || !is_pending {
-            return (a.backoff, a.ready_at, is_pending);
-        }
-        let queue = &c.queues[usize::from(a.kind)];
-        let left = c.due[r][ac].saturating_sub(queue.counted);
+        let (a, is_pending) = (&c.categories.access[r][ac], c.categories.pending[r] & 1 << ac != 0);
+        let cell = match &c.sensing {
+            Sensing::OneCell(cell) if cell.is_queued[r] && is_pending => cell,
+            _ => return (a.backoff, a.ready_at, is_pending),
+        };
+        let queue = &cell.queues[usize::from(a.kind)];
+        let left = cell.due[r][ac].saturating_sub(queue.counted);
         if left == 0 && !a.has_frame {
             return (0, NEVER, false);
         }
         (left.try_into().unwrap(), queue.end_of(queue.counted + left), true)
     };
-    (0..c.ready.len()).flat_map(|r| (0..4).map(move |ac| (r, ac))).map(of).collect()
+    (0..c.categories.ready.len()).flat_map(|r| (0..4).map(move |ac| (r, ac))).map(of).collect()
 }
 
 #[test]
@@ -412,12 +423,14 @@ fn who_stays_stopped_through_an_exchange_counts_as_if_it_had_been_woken_between(
     for round in 0..40 {
         let n = if round % 5 == 4 { draw.random_range(65..140) } else { draw.random_range(2..20u16) };
         let [mut stopped, mut woken] = [(); 2].map(|()| scene(usize::from(n), round % 2 == 0, true, 15, &[]));
-        assert!(stopped.is_one_cell && stopped.shares == (n > 8));
-        // The same radios, each with a medium of its own.
-        woken.is_one_cell = false;
-        woken.shares = false;
-        woken.is_apart.fill(true);
-        woken.hide(&[]);
+        match &stopped.sensing {
+            Sensing::OneCell(_) => assert!(n > 8),
+            Sensing::PerRadio(all) => assert!(n <= 8 && all.keeps_stopped()),
+        }
+        // The same radios by the specification.
+        let eifs_extra = timing().eifs().saturating_sub(timing().difs());
+        let carriers = vec![Carrier::new(eifs_extra); usize::from(n)];
+        woken.sensing = Sensing::PerRadio(PerRadio::new(carriers, &[], false));
         let mut now = 1_000_000;
         for _ in 0..60 {
             for r in 0..n {
