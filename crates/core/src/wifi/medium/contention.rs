@@ -274,6 +274,7 @@ impl Contention {
         self.next
     }
 
+    #[inline]
     fn find_next(&mut self) {
         let mut best = self.first_queued();
         for word in 0..self.has_ready.word_count() {
