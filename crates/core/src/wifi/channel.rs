@@ -49,7 +49,10 @@ impl Channel {
         let mut stats = self.mac.stats(link, now);
         // A transmission is booked when it ends. One under way counts with its duration so far.
         let id = u64::from(link.0);
-        let under_way = self.medium.under_way().filter(|(request, _)| request.users.iter().any(|user| user.id == id));
+        let under_way = self
+            .medium
+            .under_way()
+            .filter(|(request, _)| request.users.head.id == id || request.users.tail.iter().any(|user| user.id == id));
         stats.airtime_ns += under_way.map(|(_, start)| now.since(start).as_ns()).sum::<u64>();
         stats
     }

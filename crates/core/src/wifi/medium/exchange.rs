@@ -5,6 +5,7 @@ use std::ops::Range;
 use nonempty::NonEmpty;
 use rand::RngExt;
 
+use super::contention::Contention;
 use super::seam::{Arrival, Control, Fate, Mac, Outcome, Payload, To, TxRequest, TxUser, UserOutcome};
 use super::signals::{Direction, Signals};
 use super::{Medium, NEVER};
@@ -90,6 +91,23 @@ struct Reception {
 }
 
 impl Exchange {
+    #[cold]
+    fn blank() -> Exchange {
+        Exchange {
+            at: NEVER,
+            stage: Stage::Overdue,
+            request: TxRequest::blank(),
+            receptions: NonEmpty::new(Reception::blank()),
+            partner: RadioId(0),
+            data: Span::ZERO,
+            answer: Span::ZERO,
+            start: NEVER,
+            ppdu_start: NEVER,
+            data_start: NEVER,
+            is_data_sent: false,
+            txop_end: NEVER,
+        }
+    }
     fn is_on_air(&self) -> bool {
         matches!(self.stage, Stage::Rts | Stage::Cts | Stage::CtsToSelf | Stage::Data | Stage::Response)
     }
@@ -114,11 +132,10 @@ impl Stage {
 }
 
 impl Reception {
-    /// A reception that is not set up yet, at the sender itself.
-    #[inline]
-    fn blank(from: RadioId) -> Reception {
+    #[cold]
+    fn blank() -> Reception {
         Reception {
-            to: from,
+            to: RadioId(0),
             direction: None,
             mode: Mode::DSSS[0],
             data: Span::ZERO,
@@ -135,9 +152,13 @@ impl Reception {
             snr_db: f32::NAN,
         }
     }
-    /// Fills in all that follows from the part of the PPDU that a user gets.
-    #[inline]
-    fn set_up(&mut self, from: RadioId, user: &TxUser, timing: &Timing, signals: &Signals) {
+    /// Makes it the reception, not begun yet, of a user's part of a PPDU.
+    #[inline(always)]
+    fn renew(&mut self, from: RadioId, user: &TxUser, timing: &Timing, signals: &Signals) {
+        (self.to, self.direction) = match user.to {
+            To::Radio(to) => (to, signals.direction(from, to)),
+            To::Group => (from, None),
+        };
         self.mode = user.mode;
         if user.is_bar() {
             self.data = timing.bar(user.mode);
@@ -151,8 +172,23 @@ impl Reception {
             Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(self.mode, user.mpdus.len()),
         };
         self.response_mode = timing.response_mode(self.mode);
-        if let To::Radio(to) = user.to {
-            (self.to, self.direction) = (to, signals.direction(from, to));
+        (self.collided, self.answered, self.caught, self.snr_db) = (false, false, None, f32::NAN);
+        (self.received, self.header_ok, self.judged) = (0, 0, 0);
+    }
+    /// A PPDU for it begins; it has `missed` the beginning.
+    #[inline(always)]
+    fn begin(&mut self, missed: bool) {
+        self.missed = missed;
+        self.collided |= missed;
+        self.hit = UNHURT;
+    }
+    /// Another PPDU begins and lasts until `end`, and nothing of it is captured.
+    #[inline(always)]
+    fn meet(&mut self, listener: RadioId, transmitter: RadioId, now: Time, end: Time, contention: &Contention) {
+        if listener == transmitter {
+            self.hit(now, NEVER);
+        } else if contention.is_heard(transmitter, listener) {
+            self.hit(now, end);
         }
     }
     /// The radio that receives the PPDU on the air: the originator `from` if it is an answer.
@@ -237,53 +273,42 @@ impl Medium {
     /// Opens an exchange with the next PPDU of a category; returns its place, or `None` if there is
     /// no PPDU.
     fn open(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time, mac: &mut impl Mac) -> Option<usize> {
-        let mut mpdus = self.spare.pop().unwrap_or_default();
-        mpdus.clear();
-        self.occupancy.count_to(now, self.exchanges.len());
+        self.occupancy.count_to(now, self.under_way);
+        let i = self.under_way;
+        if i == self.exchanges.len() {
+            self.exchanges.push(Exchange::blank());
+        }
         // It is filled in where it stays.
-        self.exchanges.push(Exchange {
-            at: now,
-            stage: Stage::BeforeData,
-            request: TxRequest::new(radio, ac, mpdus),
-            receptions: NonEmpty::new(Reception::blank(radio)),
-            partner: radio,
-            data: Span::ZERO,
-            answer: Span::ZERO,
-            start: now,
-            ppdu_start: now,
-            data_start: now,
-            is_data_sent: false,
-            txop_end,
-        });
-        let i = self.exchanges.len() - 1;
         let x = &mut self.exchanges[i];
+        x.request.renew(radio, ac);
         if !mac.next(now, &mut self.signals, &mut x.request) {
-            self.close(i);
             return None;
         }
+        self.under_way += 1;
+        (x.stage, x.at, x.start, x.ppdu_start, x.data_start) = (Stage::BeforeData, now, now, now, now);
+        (x.is_data_sent, x.txop_end) = (false, txop_end);
         let timing = &self.radios[radio.index()].timing;
-        let (users, receptions) = (&x.request.users, &mut x.receptions);
-        receptions.head.set_up(radio, &users.head, timing, &self.signals);
+        let Exchange { request, receptions, .. } = x;
+        receptions.head.renew(radio, &request.users.head, timing, &self.signals);
         x.data = receptions.head.data;
-        for user in &users.tail {
-            let mut reception = Reception::blank(radio);
-            reception.set_up(radio, user, timing, &self.signals);
+        receptions.tail.clear();
+        for user in &request.users.tail {
+            let mut reception = Reception::blank();
+            reception.renew(radio, user, timing, &self.signals);
             x.data = x.data.max(reception.data);
             receptions.push(reception);
         }
-        (x.partner, x.answer) = answer_of(&x.request, receptions, timing.sifs);
+        (x.partner, x.answer) = answer_of(request, receptions, timing.sifs);
         Some(i)
     }
 
-    /// Forgets an exchange, and keeps the memory of its list of MPDUs for another.
+    /// Takes an exchange out of those under way.
     #[inline]
     fn close(&mut self, i: usize) {
-        self.spare.push(std::mem::take(&mut self.exchanges[i].request.users.head.mpdus));
+        self.under_way -= 1;
         // Mostly it is the only one, and nothing moves.
-        if i + 1 == self.exchanges.len() {
-            self.exchanges.truncate(i);
-        } else {
-            self.exchanges.remove(i);
+        for j in i..self.under_way {
+            self.exchanges.swap(j, j + 1);
         }
     }
 
@@ -294,33 +319,33 @@ impl Medium {
         let (from, transmitter) = (x.request.from, x.transmitter());
         let end = now + length;
         let has_capture = self.capture_effect > 0.0;
-        x.receptions.iter_mut().for_each(|user| {
-            let receiver = user.listener(is_answer, from);
-            // A radio that waits for a response of its own does not listen for anything else. (A
-            // group's receiver stands for all: it is the access point itself, engaged by sending.)
-            let is_occupied = !is_answer && receiver != transmitter && self.contention.is_engaged(receiver);
-            user.missed = is_occupied || (!has_capture && self.contention.is_busy(receiver));
-            user.collided |= user.missed;
-            user.hit = UNHURT;
-        });
+        // A radio that waits for a response of its own does not listen for anything else. (A group's
+        // receiver stands for all: it is the access point itself, engaged by sending.)
+        let contention = &self.contention;
+        let misses = |receiver: RadioId| {
+            let is_occupied = !is_answer && receiver != transmitter && contention.is_engaged(receiver);
+            is_occupied || (!has_capture && contention.is_busy(receiver))
+        };
+        let user = &mut x.receptions.head;
+        user.begin(misses(user.listener(is_answer, from)));
+        for user in &mut x.receptions.tail {
+            user.begin(misses(user.listener(is_answer, from)));
+        }
         x.at = end;
         x.ppdu_start = now;
         if has_capture {
             self.meet(now, i, transmitter, end);
         } else {
-            for (j, other) in self.exchanges.iter_mut().enumerate() {
+            for (j, other) in self.exchanges[..self.under_way].iter_mut().enumerate() {
                 if j == i || !other.is_on_air() {
                     continue;
                 }
                 let (is_answer, from) = (other.stage.is_answer(), other.request.from);
-                other.receptions.iter_mut().for_each(|user| {
-                    let listener = user.listener(is_answer, from);
-                    if listener == transmitter {
-                        user.hit(now, NEVER);
-                    } else if self.contention.is_heard(transmitter, listener) {
-                        user.hit(now, end);
-                    }
-                });
+                let user = &mut other.receptions.head;
+                user.meet(user.listener(is_answer, from), transmitter, now, end, contention);
+                for user in &mut other.receptions.tail {
+                    user.meet(user.listener(is_answer, from), transmitter, now, end, contention);
+                }
             }
         }
         if stage == Stage::Data {
@@ -341,14 +366,14 @@ impl Medium {
     fn meet(&mut self, now: Time, i: usize, transmitter: RadioId, end: Time) {
         let x = &mut self.exchanges[i];
         let (is_answer, from) = (x.stage.is_answer(), x.request.from);
-        let mut own = std::mem::replace(&mut x.receptions, NonEmpty::new(Reception::blank(from)));
+        let mut own = std::mem::replace(&mut x.receptions, NonEmpty::new(Reception::blank()));
         let (capture, rng) = (self.capture_effect, &mut self.capture_rng);
         // Draws two flags: the earlier PPDU is received as if alone; the later one is.
         let mut captured = || {
             let u = rng.random::<f64>();
             (u < capture / 2.0, (capture / 2.0..capture).contains(&u))
         };
-        for (j, other) in self.exchanges.iter_mut().enumerate() {
+        for (j, other) in self.exchanges[..self.under_way].iter_mut().enumerate() {
             if j == i || !other.is_on_air() {
                 continue;
             }
@@ -457,18 +482,15 @@ impl Medium {
                 self.exchanges[i].at = self.next_end(i);
             }
             Stage::Data => {
-                let is_answered = !answer.is_zero();
-                let mut arrived = false;
-                for user in 0..x.receptions.len() {
-                    let arrives = if self.exchanges[i].request.is_group() {
-                        self.group_arrives(now, i, mac)
-                    } else {
-                        self.data_arrives(now, i, user, usize::MAX, mac)
-                    };
-                    self.exchanges[i].receptions[user].answered = arrives && !is_answered;
-                    arrived |= arrives;
+                let mut arrived = if x.request.is_group() {
+                    self.group_arrives(now, i, mac)
+                } else {
+                    self.data_arrives(now, i, 0, usize::MAX, mac)
+                };
+                for user in 1..self.exchanges[i].receptions.len() {
+                    arrived |= self.data_arrives(now, i, user, usize::MAX, mac);
                 }
-                let responds = arrived && is_answered;
+                let responds = arrived && !answer.is_zero();
                 if responds {
                     self.contention.engage(to, true, now);
                 }
@@ -477,12 +499,12 @@ impl Medium {
                 if responds {
                     // [IEEE80211-10.3.2.3-1]
                     self.wait(i, Stage::BeforeResponse, now + sifs);
-                } else if is_answered {
+                } else if answer.is_zero() {
+                    self.complete(now, i, mac);
+                } else {
                     let mode = self.exchanges[i].first().mode;
                     let timeout = self.radios[from.index()].timing.ack_timeout(mode);
                     self.wait(i, Stage::Overdue, now + timeout);
-                } else {
-                    self.complete(now, i, mac);
                 }
             }
             // [IEEE80211-10.3.2.11-1]
@@ -575,6 +597,7 @@ impl Medium {
             }
             answers = r.received > 0;
         }
+        r.answered = answers && x.answer.is_zero();
         let arrival = Arrival {
             at: r.to,
             user,
@@ -632,7 +655,7 @@ impl Medium {
                 mac.heard(now, &x.request, arrival);
             }
         }
-        r.received = u16::from(reached);
+        (r.received, r.answered) = (u16::from(reached), reached);
         reached
     }
 
@@ -663,7 +686,7 @@ impl Medium {
 
     /// The originator knows the outcome of its exchange.
     fn complete(&mut self, now: Time, i: usize, mac: &mut impl Mac) {
-        self.occupancy.count_to(now, self.exchanges.len());
+        self.occupancy.count_to(now, self.under_way);
         let x = &self.exchanges[i];
         let outcome_of = |r: &Reception| UserOutcome {
             answered: r.answered,

@@ -133,7 +133,11 @@ impl Occupancy {
 pub struct Medium {
     radios: Vec<Radio>,
     contention: Contention,
+    /// Exchanges, those under way first, in the order of their beginnings. The rest are over, and
+    /// keep their memory for others.
     exchanges: Vec<Exchange>,
+    /// Number of exchanges under way.
+    under_way: usize,
     signals: Signals,
     occupancy: Occupancy,
     capture_effect: f64,
@@ -141,8 +145,6 @@ pub struct Medium {
     reports_control: bool,
     /// Fates of the MPDUs of the user that has just ended.
     fates: Vec<Fate>,
-    /// Emptied lists of MPDUs, to be used again.
-    spare: Vec<Vec<u32>>,
 }
 
 /// Name of a stream of random numbers: that of the `i`-th component in the channel of that index.
@@ -174,13 +176,13 @@ impl Medium {
             radios: setup.radios.into_iter().map(radio).collect(),
             contention,
             exchanges: Vec::new(),
+            under_way: 0,
             signals,
             occupancy: Occupancy::default(),
             capture_effect: setup.capture_effect,
             capture_rng: stream(seed, component(index, 0), Purpose::Capture),
             reports_control: setup.reports_control,
             fates: Vec::new(),
-            spare: Vec::new(),
         }
     }
 
@@ -188,7 +190,7 @@ impl Medium {
     #[inline]
     pub fn deadline(&mut self) -> Time {
         let mut due = self.contention.next().0;
-        for x in &self.exchanges {
+        for x in &self.exchanges[..self.under_way] {
             due = due.min(x.at);
         }
         due
@@ -205,7 +207,7 @@ impl Medium {
     /// there is none.
     #[inline]
     pub fn advance(&mut self, now: Time, mac: &mut impl Mac) -> bool {
-        match self.exchanges.iter().position(|x| x.at <= now) {
+        match self.exchanges[..self.under_way].iter().position(|x| x.at <= now) {
             Some(i) => {
                 self.step(now, i, mac);
                 true
@@ -228,7 +230,7 @@ impl Medium {
     /// Use of its time up to `now`.
     pub fn occupancy(&self, now: Time) -> Occupancy {
         let mut occupancy = self.occupancy;
-        occupancy.count_to(now, self.exchanges.len());
+        occupancy.count_to(now, self.under_way);
         occupancy
     }
 
@@ -240,7 +242,7 @@ impl Medium {
 
     /// Exchanges under way, each with its start.
     pub fn under_way(&self) -> impl Iterator<Item = (&TxRequest, Time)> {
-        self.exchanges.iter().map(|x| (&x.request, x.start))
+        self.exchanges[..self.under_way].iter().map(|x| (&x.request, x.start))
     }
 
     /// No radio keeps the medium for more than one exchange.

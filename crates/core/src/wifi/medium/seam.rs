@@ -107,10 +107,18 @@ pub struct TxUser {
 }
 
 impl TxRequest {
-    /// A request with one blank user. `mpdus`: an empty list, with memory of an earlier one.
+    pub(super) fn blank() -> TxRequest {
+        TxRequest { from: RadioId(0), ac: Ac::Be, rts: false, users: NonEmpty::new(TxUser::default()) }
+    }
+    /// Makes it a new request with one blank user, whose list of MPDUs keeps its memory.
     #[inline]
-    pub(super) fn new(from: RadioId, ac: Ac, mpdus: Vec<u32>) -> TxRequest {
-        TxRequest { from, ac, rts: false, users: NonEmpty::new(TxUser { mpdus, ..TxUser::default() }) }
+    pub(super) fn renew(&mut self, from: RadioId, ac: Ac) {
+        (self.from, self.ac, self.rts) = (from, ac, false);
+        self.users.tail.clear();
+        let user = &mut self.users.head;
+        user.mpdus.clear();
+        (user.to, user.id, user.payload, user.mode) = (To::Group, 0, Payload::Mpdu, Mode::DSSS[0]);
+        (user.acked, user.psdu_bytes, user.header_bytes) = (false, 0, 0);
     }
     /// It is for all.
     #[inline]
