@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use rand::RngExt;
 
 use super::cap::Flow;
-use super::peers::{Heard, Peers};
+use super::peers::{AnnouncementOutcome, Peers};
 use super::recent::Recent;
 use super::{ANNOUNCEMENT_BYTES, Announcement, AnnouncementError, BwMax, CoopConfig, Count, Phase, Phases, TerminalId};
 use crate::convert::{count, floor64};
@@ -146,7 +146,7 @@ impl Daemon {
     }
 
     /// A datagram came in. The error is for a log; nothing has changed then.
-    pub fn on_announcement(&mut self, now: Time, datagram: &[u8]) -> Result<Heard, AnnouncementError> {
+    pub fn on_announcement(&mut self, now: Time, datagram: &[u8]) -> Result<AnnouncementOutcome, AnnouncementError> {
         Ok(self.peers.on_announcement(now, &Announcement::decode(datagram)?))
     }
 

@@ -24,4 +24,4 @@ pub use announcement::{ANNOUNCEMENT_BYTES, Announcement, AnnouncementError, Term
 pub use cap::Phase;
 pub use config::{BwMax, CapRtt, CoopConfig, Count, Phases};
 pub use daemon::{Daemon, FlowId, FlowSample};
-pub use peers::{Heard, Peers};
+pub use peers::{AnnouncementOutcome, Peers};

@@ -38,7 +38,7 @@ struct Peer {
 
 /// Result of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum AnnouncementOutcome {
     /// It is news, and counts.
     Taken,
     /// A duplicate, or overtaken by a later one.
@@ -76,15 +76,15 @@ impl Peers {
     }
 
     /// An announcement arrived; says what became of it.
-    pub fn on_announcement(&mut self, now: Time, a: &Announcement) -> Heard {
+    pub fn on_announcement(&mut self, now: Time, a: &Announcement) -> AnnouncementOutcome {
         if a.sender == self.own {
-            return Heard::Own;
+            return AnnouncementOutcome::Own;
         }
         self.expire(now);
         if let Some(peer) = self.peers.get_mut(&a.sender) {
             let ahead = signed32(a.sequence.wrapping_sub(peer.sequence));
             if (-signed32(REORDER)..=0).contains(&ahead) {
-                return Heard::Late;
+                return AnnouncementOutcome::Late;
             }
             if peer.taken < self.admit_after && now.since(peer.admitted_at) >= self.admit_spacing {
                 peer.taken += 1;
@@ -95,11 +95,13 @@ impl Peers {
             peer.flows = a.flows.min(self.max_flows);
             peer.correcting = a.correcting;
             peer.throughput_kbps = a.throughput_kbps.unwrap_or(0);
-            return Heard::Taken;
+            return AnnouncementOutcome::Taken;
         }
         if self.peers.len() >= self.max_peers {
             let waiting = self.peers.iter().filter(|(_, p)| p.taken < self.admit_after);
-            let Some(longest) = waiting.min_by_key(|(_, p)| p.heard).map(|(&id, _)| id) else { return Heard::Refused };
+            let Some(longest) = waiting.min_by_key(|(_, p)| p.heard).map(|(&id, _)| id) else {
+                return AnnouncementOutcome::Refused;
+            };
             self.peers.remove(&longest);
         }
         let peer = Peer {
@@ -112,7 +114,7 @@ impl Peers {
             throughput_kbps: a.throughput_kbps.unwrap_or(0),
         };
         self.peers.insert(a.sender, peer);
-        Heard::Taken
+        AnnouncementOutcome::Taken
     }
 
     /// Forgets who was not heard for `expire_after`.
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn a_terminal_counts_from_its_second_announcement_until_it_expires() {
         let mut p = peers(&CoopConfig::default());
-        assert_eq!(p.on_announcement(at(0), &from(2, 0, 1)), Heard::Taken);
+        assert_eq!(p.on_announcement(at(0), &from(2, 0, 1)), AnnouncementOutcome::Taken);
         assert_eq!(p.sending_terminals(), 0);
         p.on_announcement(at(100), &from(2, 1, 1)); // too soon after the first to admit it
         assert_eq!(p.sending_terminals(), 0);
@@ -203,15 +205,15 @@ mod tests {
     fn late_ones_renew_nothing_and_a_restart_is_heard() {
         let mut p = peers(&CoopConfig::default());
         p.on_announcement(at(0), &from(2, u32::MAX, 1));
-        assert_eq!(p.on_announcement(at(1000), &from(2, 3, 1)), Heard::Taken); // across the wrap
+        assert_eq!(p.on_announcement(at(1000), &from(2, 3, 1)), AnnouncementOutcome::Taken); // across the wrap
         for late in [3, 2, 0, u32::MAX, 3u32.wrapping_sub(REORDER)] {
-            assert_eq!(p.on_announcement(at(3000), &from(2, late, 9)), Heard::Late, "{late}");
+            assert_eq!(p.on_announcement(at(3000), &from(2, late, 9)), AnnouncementOutcome::Late, "{late}");
         }
         assert_eq!(p.sending_flows(), 1);
         p.expire(at(4500));
         assert!(p.is_empty());
         p.on_announcement(at(5000), &from(2, 500, 1));
-        assert_eq!(p.on_announcement(at(6000), &from(2, 0, 1)), Heard::Taken); // begun anew
+        assert_eq!(p.on_announcement(at(6000), &from(2, 0, 1)), AnnouncementOutcome::Taken); // begun anew
         assert_eq!(p.sending_terminals(), 1);
     }
 
@@ -226,12 +228,12 @@ mod tests {
         }
         assert_eq!(p.sending_terminals(), 3);
         for id in 100..1000 {
-            assert_eq!(p.on_announcement(at(2000), &from(id, 0, 1)), Heard::Taken);
+            assert_eq!(p.on_announcement(at(2000), &from(id, 0, 1)), AnnouncementOutcome::Taken);
             assert_eq!((p.len(), p.sending_terminals()), (4, 3));
         }
         p.on_announcement(at(2500), &from(999, 1, 1));
         assert_eq!(p.sending_terminals(), 4);
-        assert_eq!(p.on_announcement(at(2500), &from(1000, 0, 1)), Heard::Refused);
-        assert_eq!(p.on_announcement(at(2500), &from(1, 0, 1)), Heard::Own);
+        assert_eq!(p.on_announcement(at(2500), &from(1000, 0, 1)), AnnouncementOutcome::Refused);
+        assert_eq!(p.on_announcement(at(2500), &from(1, 0, 1)), AnnouncementOutcome::Own);
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use airtcp_core::convert::{count, count16};
 use airtcp_core::coop::{
-    ANNOUNCEMENT_BYTES, CoopConfig, Daemon, FlowId as Connection, FlowSample, Heard, Phase, TerminalId,
+    ANNOUNCEMENT_BYTES, AnnouncementOutcome, CoopConfig, Daemon, FlowId as Connection, FlowSample, Phase, TerminalId,
 };
 use airtcp_core::packet::{FlowId, Kind, Packet};
 use airtcp_core::rng::{Purpose, stream};
@@ -141,9 +141,9 @@ impl Host {
     pub(crate) fn on_announcement(&mut self, now: Time, bytes: &[u8]) {
         let Some(daemon) = &mut self.daemon else { return };
         match daemon.on_announcement(now, bytes) {
-            Ok(Heard::Own) => {}
-            Ok(Heard::Taken) => self.stats.heard += 1,
-            Ok(Heard::Late | Heard::Refused) | Err(_) => {
+            Ok(AnnouncementOutcome::Own) => {}
+            Ok(AnnouncementOutcome::Taken) => self.stats.heard += 1,
+            Ok(AnnouncementOutcome::Late | AnnouncementOutcome::Refused) | Err(_) => {
                 self.stats.heard += 1;
                 self.stats.refused += 1;
             }

@@ -127,7 +127,7 @@ enum Acks {
 
 /// Flight and losses at the time when `delivered` segments had been delivered.
 #[derive(Debug, Clone, Copy)]
-struct Moment {
+struct FlightSample {
     delivered: u64,
     in_flight: u32,
     lost: u64,
@@ -258,7 +258,7 @@ pub struct Bbr3 {
     up_acked: u32,
     up_per_segment: u32,
     lost: u64,
-    moments: VecDeque<Moment>,
+    moments: VecDeque<FlightSample>,
     prior_cwnd: u32,
     initial_cwnd: u32,
     previous_state: CaState,
@@ -660,7 +660,7 @@ impl CongestionControl for Bbr3 {
         let delivered = ack.total_delivered - u64::from(ack.delivered).min(ack.total_delivered);
         match self.moments.back_mut() {
             Some(last) if last.delivered >= delivered => last.in_flight = last.in_flight.max(ack.prior_in_flight),
-            _ => self.moments.push_back(Moment { delivered, in_flight: ack.prior_in_flight, lost: self.lost }),
+            _ => self.moments.push_back(FlightSample { delivered, in_flight: ack.prior_in_flight, lost: self.lost }),
         }
         self.lost += u64::from(ack.lost);
         let sample = ack.rate.map(|rate| self.sample(ack, &rate)).unwrap_or_default();

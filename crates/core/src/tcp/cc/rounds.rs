@@ -120,7 +120,7 @@ impl Default for Network {
 
 /// One transmission that is out.
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct Transmission {
     segment: u64,
     at: Time,
     /// When its ACK arrives; `NEVER`: it is lost.
@@ -159,7 +159,7 @@ pub struct Run {
     /// Integral of `cwnd` over time, segment seconds.
     pub cwnd_seconds: f64,
     network: Network,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<Transmission>,
     lost: BTreeSet<u64>,
     received: BTreeSet<u64>,
     snd_una: u64,
@@ -313,7 +313,7 @@ impl Run {
                 self.delivered_at = self.now;
             }
             let ack_at = self.transmit();
-            self.sent.push_back(Sent {
+            self.sent.push_back(Transmission {
                 segment,
                 at: self.now,
                 ack_at,

@@ -46,7 +46,7 @@ struct Sizing {
 
 /// Time at which the next skb leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaves {
+pub(super) enum NextDeparture {
     Now,
     /// `for_window`: it is the congestion window that is too small for more.
     Later {
@@ -75,7 +75,7 @@ impl Skb {
 impl Sender {
     /// Decides how much leaves at once, and whether it does. The window has room for a segment, and
     /// the pacing allows it. `buffer`: bytes that the socket holds at most.
-    pub(super) fn begin_skb(&mut self, now: Time, retransmission: bool, buffer: u64) -> Leaves {
+    pub(super) fn begin_skb(&mut self, now: Time, retransmission: bool, buffer: u64) -> NextDeparture {
         if self.config.pacing.rule != Pacing::RttOverCwnd {
             self.pacer.is_late_by(now.since(self.last_sent_at.max(self.pacer.next_at())));
         }
@@ -84,7 +84,7 @@ impl Sender {
         let tsq_shift = self.small_queue.pacing_shift.filter(|_| self.config.host_queue.tsq != Tsq::Off);
         if by_one && tsq_shift.is_none() {
             (self.skb.left, self.skb.size) = (1, 1);
-            return Leaves::Now;
+            return NextDeparture::Now;
         }
         let sizing = match self.skb.sizing {
             Some(sizing) => sizing,
@@ -104,10 +104,10 @@ impl Sender {
             }
         };
         if tsq_shift.is_some() && self.must_wait_for_release(sizing.at_rate, segments, retransmission) {
-            return Leaves::Later { for_window: false };
+            return NextDeparture::Later { for_window: false };
         }
         (self.skb.left, self.skb.size) = (segments, segments);
-        Leaves::Now
+        NextDeparture::Now
     }
 
     /// Segments spaced over the round trip leave one by one.
@@ -129,7 +129,7 @@ impl Sender {
     }
 
     /// Segments of the next skb of new data, of `most` at most; or that it waits.
-    fn next_skb(&self, now: Time, most: u32, buffer: u64) -> Result<u32, Leaves> {
+    fn next_skb(&self, now: Time, most: u32, buffer: u64) -> Result<u32, NextDeparture> {
         let mss = u64::from(self.path.mss);
         let outstanding = self.snd_nxt - self.snd_una;
         // Unsent bytes that the socket holds.
@@ -152,15 +152,15 @@ impl Sender {
             if queued > mss && !is_enough {
                 if congestion_window < send_window {
                     if congestion_window <= queued {
-                        return Err(Leaves::Later { for_window: true });
+                        return Err(NextDeparture::Later { for_window: true });
                     }
                 } else if send_window <= queued {
-                    return Err(Leaves::Later { for_window: false });
+                    return Err(NextDeparture::Later { for_window: false });
                 }
                 // With a FIN nothing can join it.
                 let ends = self.closing && self.snd_nxt + queued >= self.write_end;
                 if !ends {
-                    return Err(Leaves::Later { for_window: false });
+                    return Err(NextDeparture::Later { for_window: false });
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Which segments leave and when: window, pacing, buffers, window probes.
 
-use super::skb::Leaves;
+use super::skb::NextDeparture;
 use super::{Evidence, Sender};
 use crate::convert::saturate16;
 use crate::packet::{Ecn, Kind, Packet, TcpFlags};
@@ -73,7 +73,7 @@ impl Sender {
                     limited_by_cwnd = self.config.pacing.rule == Pacing::RttOverCwnd;
                     break;
                 }
-                if let Leaves::Later { for_window } = self.begin_skb(now, retransmit, buffer) {
+                if let NextDeparture::Later { for_window } = self.begin_skb(now, retransmit, buffer) {
                     limited_by_cwnd = for_window;
                     break;
                 }

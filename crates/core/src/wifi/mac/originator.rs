@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::Recipient;
 use super::early_drop::PacketFacts;
 use super::rate::RateSeries;
-use super::transmit::Receiver;
+use super::transmit::TxqId;
 use crate::convert::saturate32;
 use crate::packet::{FlowId, Held, PacketId};
 use crate::units::{Seq12, Span};
@@ -138,7 +138,7 @@ pub(in crate::wifi) struct Session {
     /// It is on the list of those with something to send.
     pub is_scheduled: bool,
     /// Number of this session in the queues above the driver.
-    pub receiver: Receiver,
+    pub receiver: TxqId,
     /// Most sequence numbers that may be open under the Block Ack agreement: the lesser of the
     /// originator's and the recipient's bound.
     // [IEEE80211-10.25.2-2]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::originator::{Mpdu, Ppdu, Session};
 use super::rate::RateSeries;
-use super::transmit::{AnyTransmit, Receiver, Rotation, ServiceOrder};
+use super::transmit::{AnyTransmit, Rotation, ServiceOrder, TxqId};
 use crate::units::{Span, Time};
 use crate::wifi::config::RadioConfig;
 use crate::wifi::ids::SessionId;
@@ -82,7 +82,7 @@ impl Radio {
     ) -> Option<SessionId> {
         let queue = &mut self.queues[ac.index()];
         let order = Scheduled { sessions, schedule: &queue.schedule, formed: &queue.formed };
-        let turn = transmit.turn(now, ac, &order)?;
+        let turn = transmit.next_txq(now, ac, &order)?;
         let id = queue.schedule[turn.at];
         match turn.rotation {
             Rotation::SkippedToBack => queue.schedule.rotate_left(turn.at),
@@ -103,7 +103,7 @@ impl Radio {
         id: SessionId,
         session: &mut Session,
         mut choose: impl FnMut(bool) -> RateSeries,
-        mut fetch: impl FnMut(Receiver, &mut Vec<Mpdu>) -> bool,
+        mut fetch: impl FnMut(TxqId, &mut Vec<Mpdu>) -> bool,
         mut mpdus: Vec<Mpdu>,
     ) -> Option<Ppdu> {
         mpdus.clear();
@@ -255,7 +255,7 @@ impl ServiceOrder for Scheduled<'_> {
     fn count(&self) -> usize {
         self.schedule.len()
     }
-    fn receiver(&self, at: usize) -> Receiver {
+    fn receiver(&self, at: usize) -> TxqId {
         self.sessions[self.schedule[at].index()].receiver
     }
     fn can_send(&self, at: usize) -> bool {

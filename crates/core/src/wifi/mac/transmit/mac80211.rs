@@ -48,7 +48,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Receiver, ServiceOrder, Rotation, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, Turn,
+    TxqId, ServiceOrder, Rotation, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, NextTxq,
 };
 use crate::convert::{saturate32, signed64};
 use crate::packet::{Held, PacketId, Pool};
@@ -211,7 +211,7 @@ pub struct Mac80211 {
 struct Category {
     txqs: Vec<Txq>,
     /// Those with packets.
-    waiting: VecDeque<Receiver>,
+    waiting: VecDeque<TxqId>,
     /// All of them were above their bound when last looked at, and nothing has changed since.
     blocked: bool,
 }
@@ -257,7 +257,7 @@ impl Txq {
 }
 
 impl Mac80211 {
-    fn charge(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
+    fn charge(&mut self, now: Time, ac: Ac, receiver: TxqId, airtime: Span) {
         let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
         if txq.is_active(now) {
             txq.deficit_ns -= signed64(airtime.as_ns());
@@ -265,20 +265,20 @@ impl Mac80211 {
     }
     /// Estimated airtime of a receiver's frames below its queue.
     #[cfg(test)]
-    pub(in crate::wifi) fn pending_of(&self, ac: Ac, receiver: Receiver) -> Span {
+    pub(in crate::wifi) fn pending_of(&self, ac: Ac, receiver: TxqId) -> Span {
         self.categories[ac.index()].txqs[receiver.index()].pending
     }
     /// Airtime that a receiver may use before it is passed over, ns.
     #[cfg(test)]
-    pub(in crate::wifi) fn deficit_ns_of(&self, ac: Ac, receiver: Receiver) -> i64 {
+    pub(in crate::wifi) fn deficit_ns_of(&self, ac: Ac, receiver: TxqId) -> i64 {
         self.categories[ac.index()].txqs[receiver.index()].deficit_ns
     }
 }
 
 impl TransmitQueues for Mac80211 {
-    fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver {
+    fn open(&mut self, ac: Ac, context: &QueueContext) -> TxqId {
         let txqs = &mut self.categories[ac.index()].txqs;
-        let receiver = Receiver(saturate32(txqs.len() as u64));
+        let receiver = TxqId(saturate32(txqs.len() as u64));
         // No `mtu` is set for these queues (net/mac80211/tx.c, `ieee80211_txq_setup_flows`;
         // include/net/codel_impl.h): CoDel may drop down to the last packet.
         let context = QueueContext { mtu: 0, ..context.clone() };
@@ -300,13 +300,13 @@ impl TransmitQueues for Mac80211 {
         queues.fold((0, 0), |sum, q| (sum.0 + q.len_packets() as u64, sum.1 + q.len_bytes()))
     }
 
-    fn close(&mut self, ac: Ac, receiver: Receiver) {
+    fn close(&mut self, ac: Ac, receiver: TxqId) {
         let category = &mut self.categories[ac.index()];
         category.waiting.retain(|&r| r != receiver);
         category.blocked = false;
     }
 
-    fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
+    fn enqueue(&mut self, now: Time, ac: Ac, receiver: TxqId, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         let category = &mut self.categories[ac.index()];
         let txq = &mut category.txqs[receiver.index()];
         if self.config.driver != Driver::Ath9k || !txq.is_on_list(now) {
@@ -360,7 +360,7 @@ impl TransmitQueues for Mac80211 {
         None
     }
 
-    fn fetch(&mut self, now: Time, ac: Ac, receiver: Receiver, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
+    fn fetch(&mut self, now: Time, ac: Ac, receiver: TxqId, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
         let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
         let queue = txq.queue.as_mut()?;
         let mut next = None;
@@ -371,7 +371,7 @@ impl TransmitQueues for Mac80211 {
         next
     }
 
-    fn can_fetch(&self, ac: Ac, receiver: Receiver) -> bool {
+    fn can_fetch(&self, ac: Ac, receiver: TxqId) -> bool {
         self.is_pulled() && self.categories[ac.index()].txqs[receiver.index()].has_packets()
     }
 
@@ -379,7 +379,7 @@ impl TransmitQueues for Mac80211 {
         &mut self,
         now: Time,
         ac: Ac,
-        receiver: Receiver,
+        receiver: TxqId,
         pool: &mut Pool,
         drops: &mut Drops,
     ) -> Option<PacketId> {
@@ -407,10 +407,10 @@ impl TransmitDriver for Mac80211 {
     }
 
     /// Deficit round robin by airtime.
-    fn turn(&mut self, now: Time, ac: Ac, order: &dyn ServiceOrder) -> Option<Turn> {
+    fn next_txq(&mut self, now: Time, ac: Ac, order: &dyn ServiceOrder) -> Option<NextTxq> {
         if !self.config.airtime_fairness {
             let at = (0..order.count()).find(|&at| order.can_send(at))?;
-            return Some(Turn { at, rotation: Rotation::ServedToBack });
+            return Some(NextTxq { at, rotation: Rotation::ServedToBack });
         }
         let txqs = &mut self.categories[ac.index()].txqs;
         let quantum = self.config.airtime_quantum;
@@ -442,10 +442,10 @@ impl TransmitDriver for Mac80211 {
         if self.config.driver != Driver::Ath9k || own.has_packets() {
             own.active = now;
         }
-        Some(Turn { at, rotation: Rotation::SkippedToBack })
+        Some(NextTxq { at, rotation: Rotation::SkippedToBack })
     }
 
-    fn on_released(&mut self, ac: Ac, receiver: Receiver, airtime: Span) {
+    fn on_released(&mut self, ac: Ac, receiver: TxqId, airtime: Span) {
         let category = &mut self.categories[ac.index()];
         category.blocked = false;
         let txq = &mut category.txqs[receiver.index()];
@@ -453,7 +453,7 @@ impl TransmitDriver for Mac80211 {
         self.pending = self.pending.saturating_sub(airtime);
     }
 
-    fn on_sent(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
+    fn on_sent(&mut self, now: Time, ac: Ac, receiver: TxqId, airtime: Span) {
         if self.config.airtime_fairness {
             self.charge(now, ac, receiver, airtime);
         }
@@ -463,7 +463,7 @@ impl TransmitDriver for Mac80211 {
         self.config.airtime_fairness && self.config.airtime_received
     }
 
-    fn on_received(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
+    fn on_received(&mut self, now: Time, ac: Ac, receiver: TxqId, airtime: Span) {
         self.charge(now, ac, receiver, airtime);
     }
 }
@@ -475,12 +475,12 @@ mod tests {
     use crate::rng::Stream;
     use crate::units::DataRate;
 
-    struct Waiting<'a>(&'a [Receiver]);
+    struct Waiting<'a>(&'a [TxqId]);
     impl ServiceOrder for Waiting<'_> {
         fn count(&self) -> usize {
             self.0.len()
         }
-        fn receiver(&self, at: usize) -> Receiver {
+        fn receiver(&self, at: usize) -> TxqId {
             self.0[at]
         }
         fn can_send(&self, _: usize) -> bool {
@@ -489,12 +489,12 @@ mod tests {
     }
 
     /// Some stations, each with the airtime that it has left, us.
-    fn stations(left_us: &[i64]) -> (Mac80211, Vec<Receiver>) {
+    fn stations(left_us: &[i64]) -> (Mac80211, Vec<TxqId>) {
         let rate = DataRate::from_mbps(100);
         let context = TransmitContext { rate, streams: [1, 2, 3, 4].map(Stream::of_test) };
         let mut path = Mac80211Config::default().build(&context);
         let queue = QueueContext { rate, mtu: 1500, stream: Stream::of_test(5), hosts: crate::queue::Hosts::default() };
-        let receivers: Vec<Receiver> = left_us.iter().map(|_| path.open(Ac::Be, &queue)).collect();
+        let receivers: Vec<TxqId> = left_us.iter().map(|_| path.open(Ac::Be, &queue)).collect();
         for (&r, &left) in receivers.iter().zip(left_us) {
             assert!(left <= 256, "it begins with a quantum");
             path.on_sent(Time::ZERO, Ac::Be, r, Span::from_us(256u64.checked_add_signed(-left).unwrap()));
@@ -509,8 +509,8 @@ mod tests {
     #[test]
     fn who_is_passed_over_gets_a_quantum() {
         let (mut path, all) = stations(&[-600, -100, 0, -500]);
-        let turn = path.turn(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
-        assert_eq!(turn, Turn { at: 2, rotation: Rotation::SkippedToBack });
+        let turn = path.next_txq(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
+        assert_eq!(turn, NextTxq { at: 2, rotation: Rotation::SkippedToBack });
         assert_eq!(left_us(&path), [-344, 156, 0, -500]);
     }
 
@@ -519,7 +519,7 @@ mod tests {
         // The first round leaves -344, -144 and -244, the second -88, 112 and 12; then the first is
         // passed over once more.
         let (mut path, all) = stations(&[-600, -400, -500]);
-        let turn = path.turn(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
+        let turn = path.next_txq(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
         assert_eq!((turn.at, left_us(&path)), (1, vec![168, 112, 12]));
     }
 
@@ -527,7 +527,7 @@ mod tests {
     fn a_station_without_packets_pays_its_debt_back_for_100_ms() {
         for (ms, left) in [(100, -244), (101, -500)] {
             let (mut path, all) = stations(&[-100, -500]);
-            path.turn(Time::ZERO + Span::from_ms(ms), Ac::Be, &Waiting(&all[..1])).unwrap();
+            path.next_txq(Time::ZERO + Span::from_ms(ms), Ac::Be, &Waiting(&all[..1])).unwrap();
             assert_eq!(left_us(&path), [156, left]);
         }
     }
@@ -558,7 +558,7 @@ mod tests {
         assert_eq!((hears(&mut path, 111), hears(&mut path, 110)), (256, 156));
         // A turn that leaves a packet does, and one that leaves none does not.
         for ms in [150, 200] {
-            path.turn(at(ms), Ac::Be, &Waiting(&all)).unwrap();
+            path.next_txq(at(ms), Ac::Be, &Waiting(&all)).unwrap();
             assert!(path.fetch(at(ms), Ac::Be, all[0], &mut pool, &mut drops).is_some());
         }
         assert_eq!((hears(&mut path, 251), hears(&mut path, 250)), (156, 56));

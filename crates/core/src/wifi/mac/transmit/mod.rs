@@ -22,9 +22,9 @@ pub struct TransmitContext {
 /// The frames of one access category for one receiver, from one association to its end: a number of
 /// the queues' own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Receiver(pub u32);
+pub struct TxqId(pub u32);
 
-impl Receiver {
+impl TxqId {
     /// As an index.
     #[inline]
     pub const fn index(self) -> usize {
@@ -34,7 +34,7 @@ impl Receiver {
 
 /// The receiver that is served next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct NextTxq {
     /// Its place in the order.
     pub at: usize,
     /// Change of the order after the turn.
@@ -56,28 +56,28 @@ pub trait ServiceOrder {
     /// Number of receivers.
     fn count(&self) -> usize;
     /// The receiver at this place.
-    fn receiver(&self, at: usize) -> Receiver;
+    fn receiver(&self, at: usize) -> TxqId;
     /// True if its Block Ack window lets the radio send to it now.
     fn can_send(&self, at: usize) -> bool;
 }
 
 /// The queues of one radio, all four access categories.
 ///
-/// The owner opens a [`Receiver`] before its first packet. The driver takes packets ahead with
+/// The owner opens a [`TxqId`] before its first packet. The driver takes packets ahead with
 /// `dequeue`, or pulls them for a PPDU with `fetch`: [`TransmitDriver::is_pulled`].
 pub trait TransmitQueues {
     /// Packets for another receiver will come. `context`: a queue of its own may be built from it.
-    fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver;
+    fn open(&mut self, ac: Ac, context: &QueueContext) -> TxqId;
 
     /// No more packets will come for it. Packets that wait are taken out with
     /// [`TransmitQueues::take_back`].
-    fn close(&mut self, _ac: Ac, _receiver: Receiver) {}
+    fn close(&mut self, _ac: Ac, _receiver: TxqId) {}
 
     /// Packets that wait, and their bytes at the IP layer.
     fn backlog(&self) -> (u64, u64);
 
     /// A packet comes from the host.
-    fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops);
+    fn enqueue(&mut self, now: Time, ac: Ac, receiver: TxqId, id: PacketId, pool: &mut Pool, drops: &mut Drops);
 
     /// The next packet for the driver, and the airtime booked for it. `airtime` estimates that of a
     /// packet.
@@ -95,7 +95,7 @@ pub trait TransmitQueues {
         &mut self,
         _now: Time,
         _ac: Ac,
-        _receiver: Receiver,
+        _receiver: TxqId,
         _pool: &mut Pool,
         _drops: &mut Drops,
     ) -> Option<PacketId> {
@@ -103,7 +103,7 @@ pub trait TransmitQueues {
     }
 
     /// True if a packet for this receiver waits and can be fetched.
-    fn can_fetch(&self, _ac: Ac, _receiver: Receiver) -> bool {
+    fn can_fetch(&self, _ac: Ac, _receiver: TxqId) -> bool {
         false
     }
 
@@ -113,7 +113,7 @@ pub trait TransmitQueues {
         &mut self,
         _now: Time,
         _ac: Ac,
-        _receiver: Receiver,
+        _receiver: TxqId,
         _pool: &mut Pool,
         _drops: &mut Drops,
     ) -> Option<PacketId> {
@@ -149,16 +149,16 @@ pub trait TransmitDriver {
     }
 
     /// Chooses the next receiver of those with packets. `None`: no receiver may be served.
-    fn turn(&mut self, _now: Time, _ac: Ac, order: &dyn ServiceOrder) -> Option<Turn> {
+    fn next_txq(&mut self, _now: Time, _ac: Ac, order: &dyn ServiceOrder) -> Option<NextTxq> {
         let at = (0..order.count()).find(|&at| order.can_send(at))?;
-        Some(Turn { at, rotation: Rotation::ServedToBack })
+        Some(NextTxq { at, rotation: Rotation::ServedToBack })
     }
 
     /// The driver has released a frame for which `airtime` was booked.
-    fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
+    fn on_released(&mut self, _ac: Ac, _receiver: TxqId, _airtime: Span) {}
 
     /// The radio is done with a PPDU to the receiver. `airtime`: duration of all its tries.
-    fn on_sent(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
+    fn on_sent(&mut self, _now: Time, _ac: Ac, _receiver: TxqId, _airtime: Span) {}
 
     /// True if the owner must call `on_received`.
     fn counts_received(&self) -> bool {
@@ -167,7 +167,7 @@ pub trait TransmitDriver {
 
     /// The radio has received MPDUs from this station. `airtime`: their duration if each came in a
     /// PPDU of its own.
-    fn on_received(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
+    fn on_received(&mut self, _now: Time, _ac: Ac, _receiver: TxqId, _airtime: Span) {}
 }
 
 /// The way from the host to the radio: queues, and the driver that takes packets out of them.

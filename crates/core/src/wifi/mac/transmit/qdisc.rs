@@ -15,7 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Receiver, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules};
+use super::{TxqId, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules};
 use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{AnyQueue, Drops, FifoConfig, Hosts, QueueConfig, QueueContext};
@@ -80,13 +80,13 @@ pub struct Qdisc {
 }
 
 impl TransmitQueues for Qdisc {
-    fn open(&mut self, _: Ac, _: &QueueContext) -> Receiver {
-        Receiver::default()
+    fn open(&mut self, _: Ac, _: &QueueContext) -> TxqId {
+        TxqId::default()
     }
     fn backlog(&self) -> (u64, u64) {
         self.queues.iter().fold((0, 0), |sum, q| (sum.0 + q.len_packets() as u64, sum.1 + q.len_bytes()))
     }
-    fn enqueue(&mut self, now: Time, ac: Ac, _: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
+    fn enqueue(&mut self, now: Time, ac: Ac, _: TxqId, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         self.queues[ac.index()].enqueue(now, id, pool, drops);
     }
     fn dequeue(
