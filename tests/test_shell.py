@@ -474,7 +474,7 @@ def packets_of(shell: int, host: str) -> int:
 
 @needs_network
 def test_output_without_room_is_an_error_and_standard_error_without_room_is_none() -> None:
-    command = [AIRTCP, "shell", "--line", LINE, "--on", "laptop=sh -c 'echo out; exit 5'"]
+    command = [str(AIRTCP), "shell", "--line", LINE, "--on", "laptop=sh -c 'echo out; exit 5'"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
         assert done.returncode == 1, done
