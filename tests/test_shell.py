@@ -473,6 +473,17 @@ def packets_of(shell: int, host: str) -> int:
 
 
 @needs_network
+def test_output_without_room_is_an_error_and_standard_error_without_room_is_none() -> None:
+    command = [str(AIRTCP), "shell", "--line", LINE, "--on", "laptop=sh -c 'echo out; exit 5'"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        assert done.returncode == 1, done
+        assert done.stderr.endswith("error: cannot write to standard output: No space left on device (os error 28)\n")
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (5, "laptop: out\n")
+
+
+@needs_network
 def test_a_pause_of_airtcp_makes_the_run_invalid() -> None:
     ping = f"server={shlex.join(PROGRAMS)} ping laptop 100000 0.01"
     with begun("shell", "--line", "20Mbit/s,5ms", "--on", ping) as network:

@@ -413,6 +413,25 @@ def test_what_a_guest_plants_in_the_shared_folder_stops_nothing(tmp_path: Path) 
 
 
 @needs_kernel
+def test_output_without_room_is_an_error_and_standard_error_without_room_is_none() -> None:
+    command = [*SHELL, "--on", "laptop=sh -c 'echo out; exit 5'"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+        assert done.returncode == 1, done
+        assert done.stderr.endswith("error: cannot write to standard output: No space left on device (os error 28)\n")
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (5, "laptop: out\n")
+
+
+@needs_kernel
+def test_a_file_of_a_guest_that_only_says_it_is_long_is_not_shown_without_end() -> None:
+    lengthen = "import os; os.ftruncate(os.open('/run/airtcp/command0.out', os.O_RDWR), 1 << 40)"
+    command = [*SHELL, "--on", f"laptop=python3 -c {shlex.quote(lengthen)}"]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    assert (done.returncode, len(done.stdout) < 1 << 20) == (0, True), done.stderr
+
+
+@needs_kernel
 @pytest.mark.parametrize(
     "program",
     [

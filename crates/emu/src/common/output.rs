@@ -1,6 +1,6 @@
 //! Text for people: the only way to standard error, and to standard output for results.
 
-use std::fmt::Arguments;
+use std::fmt::{Arguments, Display};
 use std::io::{self, Write};
 
 use crate::common::stop::Stop;
@@ -22,7 +22,7 @@ pub(crate) fn to_stdout(text: &str) -> Result<(), Stop> {
 }
 
 /// Output that is lost.
-pub(crate) fn not_written(error: &io::Error) -> Stop {
+pub(crate) fn not_written(error: impl Display) -> Stop {
     Stop::failure(format!("cannot write to standard output: {error}"))
 }
 

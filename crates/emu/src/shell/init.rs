@@ -36,7 +36,7 @@ pub(crate) struct InitConfig {
     pub(crate) resolv: String,
     /// Bytes are orders ([`ORDER_START`], [`ORDER_END`]); its end is the driver's.
     pub(crate) orders: RawFd,
-    /// A line `PLACE STATUS` for each command that has ended.
+    /// A line `PLACE STATUS` for each command that has ended, and [`OUTPUT_LOST`] with the reason.
     pub(crate) reports: RawFd,
 }
 
@@ -53,6 +53,8 @@ pub(crate) struct Program {
     pub(crate) in_front: bool,
 }
 
+/// In place of a command in a report: its output could not be written.
+pub(crate) const OUTPUT_LOST: &str = "output";
 /// The order to start the programs.
 pub(crate) const ORDER_START: u8 = b'G';
 /// The order to end all programs.
@@ -93,8 +95,8 @@ struct Output {
     host: String,
     from: File,
     line: Vec<u8>,
-    /// A line could not be written, which was said.
-    is_lost: bool,
+    /// For one report that it is lost.
+    reports: Option<File>,
 }
 
 fn start(config: RawFd) -> Result<Init, String> {
@@ -180,6 +182,7 @@ impl Init {
             }
         } else {
             setup.leads_group = true;
+            let reports = Some(self.reports.try_clone()?);
             let (from, to) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
             // Only this end does not wait. The program waits when it writes faster than the pipe is
             // read.
@@ -190,7 +193,7 @@ impl Init {
                 host: program.host.clone(),
                 from: from.into(),
                 line: Vec::new(),
-                is_lost: false,
+                reports,
             });
         }
         setup.apply(&mut command);
@@ -326,9 +329,10 @@ impl Output {
         let written = out.write_all(&line).and_then(|()| out.flush());
         drop(out);
         // Who reads no more knows it.
-        if let Some(error) = written.err().filter(|error| !self.is_lost && error.kind() != io::ErrorKind::BrokenPipe) {
-            self.is_lost = true;
-            to_stderr(format_args!("error: host {:?}: output of its program is lost: {error}", self.host));
+        if let Some(error) = written.err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+            if let Some(mut reports) = self.reports.take() {
+                let _ = writeln!(reports, "{OUTPUT_LOST} {error}");
+            }
         }
     }
 }

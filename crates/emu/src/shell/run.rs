@@ -38,7 +38,7 @@ use crate::common::sys::ChildSetup;
 use crate::common::world::{Attached, RealHost, SimulatedNetwork, attach, environment};
 use crate::shell::driver::{Driver, Port};
 use crate::shell::host::{Host, HostConfig};
-use crate::shell::init::{InitConfig, ORDER_END, ORDER_START, Program};
+use crate::shell::init::{InitConfig, ORDER_END, ORDER_START, OUTPUT_LOST, Program};
 use crate::shell::report::{HostReport, Report, processor_time};
 use crate::shell::tun::no_tun;
 use crate::shell::watch::{Machine, Watch};
@@ -187,6 +187,8 @@ struct Programs {
     reports: OwnedFd,
     line: Vec<u8>,
     status: Vec<Option<i32>>,
+    /// The first reason why output of programs could not be written.
+    output_error: Option<String>,
 }
 
 /// Why the loop ended.
@@ -480,6 +482,8 @@ impl<'a> RunningNetwork<'a> {
             capture_left_out: 0,
         };
         let mut failure = None;
+        self.programs.read_reports();
+        let output_error = self.programs.output_error.take();
         match self.recorder.end() {
             Ok(left_out) => report.capture_left_out = left_out,
             Err(error) => failure = Some(error),
@@ -493,6 +497,9 @@ impl<'a> RunningNetwork<'a> {
         }
         for line in report.to_lines(config.quiet) {
             to_stderr(format_args!("airtcp: {line}"));
+        }
+        if let Some(error) = output_error {
+            failure.get_or_insert(format!("cannot write to standard output: {error}"));
         }
         if let Some(error) = failure {
             return Err(Stop::failure(error));
@@ -577,7 +584,7 @@ impl Programs {
         let status = vec![None; config.commands.len()];
         nix::fcntl::fcntl(&reports, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
             .map_err(|error| failed(error.into()))?;
-        Ok((Programs { init, orders: give, reports, line: Vec::new(), status }, pid))
+        Ok((Programs { init, orders: give, reports, line: Vec::new(), status, output_error: None }, pid))
     }
 
     /// Reads which commands have ended.
@@ -591,6 +598,9 @@ impl Programs {
                 }
                 let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
                 let Some((place, status)) = line.split_once(' ') else { continue };
+                if place == OUTPUT_LOST {
+                    self.output_error.get_or_insert(status.to_owned());
+                }
                 let place = place.parse::<usize>().unwrap_or(usize::MAX);
                 if let (Some(known), Ok(status)) = (self.status.get_mut(place), status.parse()) {
                     *known = Some(status);
