@@ -1,10 +1,11 @@
 //! One world on several cores: its partitions, each a [`World`] of its own, in lockstep.
 //!
 //! **Shared state.** Everything that a [`World`] holds belongs to a link, a channel or a host, and
-//! each of these to one partition ([`PartitionPlan`]). So do random streams, which belong to components.
-//! Only packets go from one partition to another, and only over lines with delay. A partition is
-//! built from the whole specification, so every number (of a link, a flow, a place, a component)
-//! and every stream is that of the whole. It never touches links and hosts that it does not have.
+//! each of these to one partition ([`PartitionPlan`]). So do random streams, which belong to
+//! components. Only packets go from one partition to another, and only over lines with delay. A
+//! partition is built from the whole specification, so every number (of a link, a flow, a place, a
+//! component) and every stream is that of the whole. It never touches links and hosts that it does
+//! not have.
 //!
 //! **In step.** [`Lockstep`] says how far all run before they exchange packets. A packet changes
 //! over at the far end of a line: it leaves the pool of one partition, waits for the end of the

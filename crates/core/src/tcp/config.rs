@@ -222,8 +222,8 @@ pub struct Unresolved {
     pub why: Option<String>,
 }
 
-/// Declares all options, in groups: `option => field: type`, with the written form of its type where
-/// that differs.
+/// Declares all options, in groups: `option => field: type`, with the written form of its type
+/// where that differs.
 macro_rules! options {
     (@written $type:ty, $written:ty) => { $written };
     (@written $type:ty) => { $type };

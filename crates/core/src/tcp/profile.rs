@@ -1,7 +1,8 @@
 //! The named **host profiles**: era and operating system as data.
 //!
-//! A profile is a file `profiles/<name>.toml` with options of TCP ([`TcpOptions`]). A scenario names
-//! one and may override any of its options. There is no branch on an operating system anywhere.
+//! A profile is a file `profiles/<name>.toml` with options of TCP ([`TcpOptions`]). A scenario
+//! names one and may override any of its options. There is no branch on an operating system
+//! anywhere.
 
 use serde::Deserialize;
 

@@ -6,7 +6,8 @@
 //! channel: the end of a transmission, the end of a gap, a response that is overdue, the next frame
 //! that contention lets go, a reorder buffer's timeout.
 //!
-//! **An association** can end and begin, where a pair is set up so ([`PairConfig::roams`](super::PairConfig::roams)).
+//! **An association** can end and begin, where a pair is set up so
+//! ([`PairConfig::roams`](super::PairConfig::roams)).
 //!
 //! **Group-addressed frames** (broadcast) go from an access point to all its stations.
 

@@ -61,7 +61,7 @@ const SLOWEST_FUSED: DataRate = DataRate::from_mbps(1);
 /// room for it.
 const LONGEST_FUSED: Span = Span::from_secs(3);
 
-/// What a link is: where its packets wait, and who lets them depart.
+/// Kind of a link: where its packets wait, and who lets them depart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkKind {
     /// A line behind a drop-tail queue: a departure is known when the packet arrives.

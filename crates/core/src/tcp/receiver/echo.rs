@@ -55,8 +55,8 @@ impl Echo {
         self.how == Some(EcnEcho::Each) && p.len > 0 && (p.ecn == Ecn::Ce) != self.ece
     }
 
-    /// A packet, or several merged, came; `unacked`: data waits for an ACK. Says whether it asks for
-    /// one at once.
+    /// A packet, or several merged, came; `unacked`: data waits for an ACK. Says whether it asks
+    /// for one at once.
     pub(super) fn take(&mut self, p: &Packet, segments: u16, unacked: bool) -> bool {
         let is_marked = p.ecn == Ecn::Ce;
         match self.how {

@@ -26,8 +26,8 @@ pub trait EarlyDrop {
     /// A packet has reached the sender: the other direction.
     fn on_sent(&mut self, now: Time, packet: &Packet);
 
-    /// A corrupt copy of an MPDU arrived; `retries` is the number of corrupt copies before it. Returns
-    /// true if the MPDU is given up.
+    /// A corrupt copy of an MPDU arrived; `retries` is the number of corrupt copies before it.
+    /// Returns true if the MPDU is given up.
     fn gives_up(&mut self, now: Time, retries: u32, facts: PacketFacts) -> bool;
 }
 

@@ -95,8 +95,8 @@ impl Radio {
     }
 
     /// Forms the session's next PPDU; `None` if there is none after all. `choose` gives the series;
-    /// its argument is true if there are retransmissions only. `fetch` looks for another unsent MPDU
-    /// and appends it.
+    /// its argument is true if there are retransmissions only. `fetch` looks for another unsent
+    /// MPDU and appends it.
     pub(in crate::wifi) fn form_ppdu(
         &mut self,
         ac: Ac,

@@ -1,10 +1,11 @@
 //! EDCA and DCF: the choice of the radio that transmits next (IEEE 802.11-2020 10.3.4 and 10.23.2).
 //!
 //! Every radio has a view of the medium, so radios that do not hear each other need nothing special
-//! ([`per_radio`]). In a large cell most of these views are equal, and [`one_cell`] keeps them once:
-//! a test holds both to the same results. A backoff is kept as the instant at which it would end if the medium stayed idle. A
-//! transmission that the radio senses turns the remaining time into slots, and its end turns these
-//! into an instant again. So there is one deadline for the whole medium and no event for a slot.
+//! ([`per_radio`]). In a large cell most of these views are equal, and [`one_cell`] keeps them
+//! once: a test holds both to the same results. A backoff is kept as the instant at which it would
+//! end if the medium stayed idle. A transmission that the radio senses turns the remaining time
+//! into slots, and its end turns these into an instant again. So there is one deadline for the
+//! whole medium and no event for a slot.
 //!
 //! A backoff is drawn when a frame comes while the medium is busy, and after every exchange,
 //! whether or not another frame waits. A frame that finds the medium idle and no backoff pending
@@ -95,8 +96,8 @@ impl Contention {
             categories.push(radio);
         }
         let is_alike = |carrier: &Carrier| carrier.eifs_extra == carriers[0].eifs_extra;
-        // All radios hear each other and follow IEEE 802.11 with one EIFS, so most of them sense the
-        // same.
+        // All radios hear each other and follow IEEE 802.11 with one EIFS, so most of them sense
+        // the same.
         let is_one_cell = hidden.is_empty() && categories.follow_dot11() && carriers.iter().all(is_alike);
         let sensing = if is_one_cell && carriers.len() > FEW {
             Sensing::OneCell(OneCell::new(carriers, &categories))

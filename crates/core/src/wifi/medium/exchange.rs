@@ -40,7 +40,7 @@ pub(super) struct Exchange {
     pub at: Time,
     stage: Stage,
     pub request: TxRequest,
-    /// What each user of the request gets, in the same order.
+    /// Receptions of the users of the request, in the same order.
     receptions: NonEmpty<Reception>,
     /// The radio that an RTS asks, and that answers. It is the sender itself where the data is for
     /// a group or for several users, which nobody answers.
@@ -210,9 +210,9 @@ impl Reception {
 /// The radio that answers a request of `from`, and the time from the end of the data to the end of
 /// the answer.
 ///
-/// Several users get data, but none of them answers. Answers one after another, as Block Ack requests
-/// ask for them, or all at once after a trigger frame, begin here: stages and NAVs know no more of
-/// it. To carrier sense all receivers of such a PPDU are third parties.
+/// Several users get data, but none of them answers. Answers one after another, as Block Ack
+/// requests ask for them, or all at once after a trigger frame, begin here: stages and NAVs know
+/// no more of it. To carrier sense all receivers of such a PPDU are third parties.
 #[inline]
 fn answer_of(request: &TxRequest, receptions: &NonEmpty<Reception>, sifs: Span) -> (RadioId, Span) {
     let (user, more) = request.users.split_first();
@@ -319,8 +319,8 @@ impl Medium {
         let (from, transmitter) = (x.request.from, x.transmitter());
         let end = now + length;
         let has_capture = self.capture_effect > 0.0;
-        // A radio that waits for a response of its own does not listen for anything else. (A group's
-        // receiver stands for all: it is the access point itself, engaged by sending.)
+        // A radio that waits for a response of its own does not listen for anything else. (The
+        // receiver of a group stands for all: it is the access point itself, engaged by sending.)
         let contention = &self.contention;
         let misses = |receiver: RadioId| {
             let is_occupied = !is_answer && receiver != transmitter && contention.is_engaged(receiver);

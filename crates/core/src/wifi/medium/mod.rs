@@ -10,8 +10,8 @@
 //! transmission of a hidden station destroys the MPDUs that it overlaps. Each other MPDU has a
 //! success probability from the signal at that time, the mode and its length.
 //!
-//! **Users** are the receivers of a PPDU, each with MPDUs, a mode and a signal of its own. It lasts as
-//! long as its longest user. One user is answered; several are not.
+//! **Users** are the receivers of a PPDU, each with MPDUs, a mode and a signal of its own. It lasts
+//! as long as its longest user. One user is answered; several are not.
 //!
 //! **Without acknowledgements** an exchange is over with its data: MPDUs that have not arrived are
 //! lost.

@@ -80,8 +80,8 @@ pub struct TxRequest {
     pub ac: Ac,
     /// RTS and CTS go before it, if it is for one radio.
     pub rts: bool,
-    /// Its receivers. A group-addressed frame has one user, the group. Several users are radios, and
-    /// none of them acknowledges.
+    /// Its receivers. A group-addressed frame has one user, the group. Several users are radios,
+    /// and none of them acknowledges.
     pub users: NonEmpty<TxUser>,
 }
 
