@@ -14,6 +14,9 @@ use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
 /// force.
 pub(crate) type DaemonState = (u32, [u32; 3], Option<u32>);
 
+/// State of a link of a WLAN: counters, SNR, and the mode that would carry most.
+pub(crate) type AirState = (AirStats, f32, Mode);
+
 pub(crate) struct Sampler {
     interval: Span,
     next: Time,
@@ -113,18 +116,12 @@ impl Books {
         }
     }
 
-    /// Samples links of WLANs. `state` fills in the counters, which are too large to be passed on
-    /// more than once, and tells SNR and best mode; `None` for a wire.
-    pub(crate) fn sample_air(
-        &mut self,
-        now: Time,
-        mut state: impl FnMut(LinkId, &mut AirStats) -> Option<(f32, Mode)>,
-    ) {
+    /// Samples links of WLANs. `state`: `None` for a wire.
+    pub(crate) fn sample_air(&mut self, now: Time, mut state: impl FnMut(LinkId) -> Option<AirState>) {
         let sampler = &mut self.sampler;
         let period = now.since(sampler.last_at);
-        let mut stats = AirStats::default();
         for (&link, last) in sampler.air.iter().zip(&mut sampler.last_air) {
-            let Some((snr_db, best)) = state(link, &mut stats) else { continue };
+            let Some((stats, snr_db, best)) = state(link) else { continue };
             self.log.air_series.push(AirSample::new(now, link, (last, &stats), period, snr_db, best));
             *last = stats;
         }

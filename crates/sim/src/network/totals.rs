@@ -54,11 +54,11 @@ impl Network {
             let totals = self.totals_of(link, until, &ahead);
             (totals, self.links.drop_probability(link))
         });
-        books.sample_air(now, |link, stats| {
+        books.sample_air(now, |link| {
             let (channel, own) = self.air.at[link.index()]?;
             let channel = &mut self.air.channels[channel.index()];
-            *stats = channel.stats(own, now);
-            Some((channel.snr_db(own, now), channel.best_mode(own)))
+            let stats = channel.stats(own, now);
+            Some((stats, channel.snr_db(own, now), channel.best_mode(own)))
         });
     }
 
