@@ -1,7 +1,6 @@
 //! Packets in the air: into radios, and what channels put out as answers.
 
 use airtcp_core::packet::PacketId;
-use airtcp_core::prefetch::prefetch;
 use airtcp_core::queue::DropReason;
 use airtcp_core::units::Time;
 use airtcp_core::wifi::PairId;
@@ -82,11 +81,6 @@ impl Network {
         if !out.delivered.is_empty() {
             debug_assert!(self.received.is_empty(), "one list at a time");
             std::mem::swap(&mut out.delivered, &mut self.received);
-            // Packets of an A-MPDU have waited long: their places are loaded for all at a time, so
-            // that the loads overlap.
-            for (_, packet) in &self.received {
-                prefetch(self.place_of[packet.0 as usize].0);
-            }
             self.answers.push(Answer::Received);
         }
         for &released in &out.released {
