@@ -14,7 +14,7 @@ import pytest
 
 import airtcp
 from airtcp import _airtcp
-from airtcp.advice.network import Line, Network, NotHereError
+from airtcp.advice.network import Bottleneck, Network, NotHereError
 from airtcp.advice.ranking import AdviseError, catalogue, rule, scene, scenes
 from airtcp.catalogue import Catalogue
 from airtcp.errors import StudyError, SweepError
@@ -183,7 +183,7 @@ def test_a_flow_that_names_an_option_itself_gets_the_remedy(known: Catalogue) ->
 
 def test_a_wired_remedy_changes_one_direction_and_sqm_both(known: Catalogue) -> None:
     home = built_in("home")
-    line = Line(1, False, "modem->server", 10e6, 200.0, 40.0, "modem")
+    line = Bottleneck(1, False, "modem->server", 10e6, 200.0, 40.0, "modem")
     red, changes = home.with_remedy(known, "RED", line)
     assert changes == ("router setting",)
     entry = red.document["links"][1]
@@ -192,7 +192,7 @@ def test_a_wired_remedy_changes_one_direction_and_sqm_both(known: Catalogue) -> 
     entry = sqm.document["links"][1]
     assert (entry["rate"], entry["reverse"]["rate"]) == ("9500000bit/s", "47500000bit/s")
     assert entry["queue"] == entry["reverse"]["queue"] == "fq_codel"
-    back, _ = home.with_remedy(known, "SQM", Line(1, True, "server->modem", 50e6, 90.0, 40.0, "server"))
+    back, _ = home.with_remedy(known, "SQM", Bottleneck(1, True, "server->modem", 50e6, 90.0, 40.0, "server"))
     assert back.document["links"][1] == entry, "whichever direction holds the queue"
     with pytest.raises(NotHereError, match="no wired line"):
         home.with_remedy(known, "SQM", None)
@@ -200,7 +200,7 @@ def test_a_wired_remedy_changes_one_direction_and_sqm_both(known: Catalogue) -> 
 
 def test_a_shaper_for_a_line_that_varies_is_a_router_before_it(known: Catalogue) -> None:
     lte = built_in("lte")
-    line = Line(1, False, "modem->server", 6e6, 300.0, 90.0, "modem")
+    line = Bottleneck(1, False, "modem->server", 6e6, 300.0, 90.0, "modem")
     half, changes = lte.with_remedy(known, "CAKE at half", line)
     assert changes == ("router setting",)
     entry, shaper = half.document["links"][1], half.document["links"][-1]
@@ -229,7 +229,7 @@ def test_the_traces_of_the_lte_scene_are_those_of_the_tool(monkeypatch: pytest.M
 
 
 def test_every_remedy_gives_a_valid_scenario_in_every_scene(known: Catalogue) -> None:
-    line = Line(0, False, "", 10e6, 200.0, 40.0, "ap")
+    line = Bottleneck(0, False, "", 10e6, 200.0, 40.0, "ap")
     tried = dict.fromkeys(known, 0)
     for name in scenes():
         scenery = built_in(name)

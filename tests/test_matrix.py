@@ -23,8 +23,8 @@ from airtcp.report.page import write
 from airtcp.report.print import draw_map, draw_matrix
 from airtcp.study import files, prepare
 from airtcp.study.files import Matrix, MatrixGroup, MatrixMeasure, MatrixRow, MatrixScene
-from airtcp.study.matrix import MOST, Table, doublings
-from airtcp.study.samples import Data, Meaning, Measure, Point
+from airtcp.study.matrix import MOST, PreparedMatrix, doublings
+from airtcp.study.samples import Data, Meaning, MeasureValues, Point
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.planning import plan
 from sample_study import Json, study
@@ -48,7 +48,10 @@ def data(values: Values) -> Data:
     return Data(
         [Point(arm, {"path_ms": 10}) for arm in values],
         list(range(1, SEEDS + 1)),
-        {"latency": Measure("latency", Meaning("Latency", "ms")), "goodput": Measure("goodput", Meaning("", "Mbit/s"))},
+        {
+            "latency": MeasureValues("latency", Meaning("Latency", "ms")),
+            "goodput": MeasureValues("goodput", Meaning("", "Mbit/s")),
+        },
         {
             "latency": np.array([spread(latency) for latency, _ in values.values()]),
             "goodput": np.array([spread(goodput) for _, goodput in values.values()]),
@@ -56,7 +59,7 @@ def data(values: Values) -> Data:
     )
 
 
-def table(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> Table:
+def table(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> PreparedMatrix:
     rows = tuple(
         MatrixRow(arm=arm, changes=tuple(map(str, range((changes or {}).get(arm, 1)))))
         for arm in values
@@ -72,7 +75,7 @@ def table(values: Values, changes: Mapping[str, int] | None = None, margin: floa
         groups=(MatrixGroup(title="old", base="plain", rows=rows),),
         place="study.toml",
     )
-    return Table(matrix, {"one": data(values)})
+    return PreparedMatrix(matrix, {"one": data(values)})
 
 
 def advice(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> Json:
@@ -119,7 +122,7 @@ def priced(rows: Sequence[MatrixRow], values: Values, **measure: Any) -> Json:
         measures=(msgspec.structs.replace(LATENCY, **measure), GOODPUT),
         groups=(MatrixGroup(title="old", base="plain", rows=tuple(rows)),),
     )
-    found: Json = Table(matrix, {"one": data(values)}).to_dict()["groups"][0]
+    found: Json = PreparedMatrix(matrix, {"one": data(values)}).to_dict()["groups"][0]
     return found
 
 
@@ -325,10 +328,10 @@ def test_a_map_is_the_advice_at_each_point(mapped: Path) -> None:
     runs = Data(
         points,
         list(range(SEEDS)),
-        {"utilisation": Measure("utilisation", Meaning("", "%"))},
+        {"utilisation": MeasureValues("utilisation", Meaning("", "%"))},
         {"utilisation": np.array([mean * noise for mean in means])},
     )
-    (found,) = Table(matrix, {"flows": runs}).to_dict()["maps"]
+    (found,) = PreparedMatrix(matrix, {"flows": runs}).to_dict()["maps"]
     assert (found["x"]["values"], found["y"]["values"]) == ([1, 4], ["10Mbit/s", "20Mbit/s", "40Mbit/s"])
     told = [[advice["outcome"] for advice in row] for row in found["groups"][0]["cells"]]
     assert told == [["fine", "remedy"], ["fine", "fine"], ["fine", "fine"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from airtcp.report import interactive, look, model
+from airtcp.report import interactive, model, plot_style
 from airtcp.report import print as printed
 
 
@@ -21,13 +21,13 @@ def many(count: int, **more: Any) -> model.Plot:
     )
 
 
-def look_of(plot: model.Plot) -> dict[str, look.Look]:
+def look_of(plot: model.Plot) -> dict[str, plot_style.SeriesStyle]:
     experiment = model.Experiment(id="e", title="E", plots=[plot])
-    return look.looks(model.Study(study="s", title="S", experiments=[experiment]))
+    return plot_style.series_styles(model.Study(study="s", title="S", experiments=[experiment]))
 
 
 def test_many_arms_are_dots_in_order_with_their_intervals() -> None:
-    few, plot = many(look.MANY_ARMS), many(33)
+    few, plot = many(plot_style.MANY_ARMS), many(33)
     assert interactive.figure(few, look_of(few))["data"][0]["type"] == "bar"
     drawn = interactive.figure(plot, look_of(plot))
     (trace,) = drawn["data"]
@@ -50,14 +50,14 @@ def test_the_first_series_decides_the_order_of_dots_and_what_it_lacks_comes_by_t
     first = plot.series[0]
     first.y[3] = None
     plot.series.append(model.Series(name="two", x=list(first.x), y=[100.0 - i for i in range(14)]))
-    order = look.ranked(plot)
+    order = plot_style.ranked(plot)
     assert order[0] == "arm 3"
     assert order[1:] == sorted(
         (str(x) for x in first.x if x != "arm 3"), key=lambda name: -(first.y[first.x.index(name)] or 0)
     )
     numbers = many(14)
     numbers.series[0].x = list(range(14))
-    assert not look.is_ranking(numbers), "numbers have an order of their own"
+    assert not plot_style.is_ranking(numbers), "numbers have an order of their own"
 
 
 def test_dots_have_a_print_figure_as_well() -> None:

@@ -17,7 +17,7 @@ from airtcp.stats import student_t_quantile
 from airtcp.study.files import Finding, Plot
 from airtcp.study.findings import Judged, account, judge, judge_check, verdict, verdict_text
 from airtcp.study.plots import Drawing
-from airtcp.study.samples import CheckError, Data, Meaning, Measure, Point
+from airtcp.study.samples import CheckError, Data, Meaning, MeasureValues, Point
 from airtcp.study.soundness import examine
 from conftest import ROOT
 
@@ -54,8 +54,8 @@ def made_up(seeds: int = 5, noise: float = 0.05) -> Data:
         points,
         list(range(1, seeds + 1)),
         {
-            "loss": Measure("loss", Meaning("Loss", "%")),
-            "by": Measure(
+            "loss": MeasureValues("loss", Meaning("Loss", "%")),
+            "by": MeasureValues(
                 "by", Meaning(), {"size": Meaning("Size", "kB"), "t": Meaning("Time", "s"), "name": Meaning()}
             ),
         },
@@ -266,7 +266,9 @@ def test_a_band_of_another_measure_is_looked_at_seed_by_seed() -> None:
     at = [i for i, p in enumerate(data.points) if p.arm == "Reno" and p.parameters["scale"] == 1]
     rate = np.full((len(data.points), 2), np.nan)
     rate[at] = [[10, 30], [50, 20]]
-    rated = replace(data, measures={**data.measures, "rate": Measure("rate")}, scalars={**data.scalars, "rate": rate})
+    rated = replace(
+        data, measures={**data.measures, "rate": MeasureValues("rate")}, scalars={**data.scalars, "rate": rate}
+    )
     low = "loss('Reno', n=[500, 1500], scale=1, rate=between(0, {}))"
     one = checked(f"max({low.format(40)}) > 0", rated)
     assert one.measured == pytest.approx((0.5 + 1.5) / 2), "n = 500 with the first seed, both with the second"
@@ -349,7 +351,7 @@ def pair(a: list[float], b: list[float]) -> Data:
     return Data(
         [Point("A", {}), Point("B", {})],
         list(range(len(a))),
-        {"x": Measure("x")},
+        {"x": MeasureValues("x")},
         {"x": np.array([a, b], dtype=float)},
     )
 

@@ -6,18 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from airtcp.report.look import number, with_unit
 from airtcp.report.model import (
-    Advice,
     Estimate,
     MapGroup,
     Matrix,
+    MatrixAdvice,
     MatrixCell,
     MatrixGroup,
     MatrixMap,
     MatrixMeasure,
     MatrixPart,
 )
+from airtcp.report.plot_style import number, with_unit
 from airtcp.study.matrix import OUTCOMES
 
 SCORE: Final = "score"
@@ -243,7 +243,7 @@ def rule(matrix: Matrix) -> list[str]:
 # --- maps -------------------------------------------------------------------------------------------------------------
 
 
-def point(group: MapGroup, advice: Advice) -> str:
+def point(group: MapGroup, advice: MatrixAdvice) -> str:
     """The advice at one point of a map, in a word or two."""
     if advice.outcome == "remedy":
         return group.titles[advice.arms[0]]

@@ -96,7 +96,7 @@ class Plot(_Part):
     """A line is drawn without its points."""
 
 
-class Table(_Part):
+class TextTable(_Part):
     """Rows of text below a heading."""
 
     title: str
@@ -246,7 +246,7 @@ class MatrixRow(_Part):
     text: str = ""
 
 
-class Advice(_Part):
+class MatrixAdvice(_Part):
     """The advice for one scene."""
 
     outcome: Literal["remedy", "fine", "nothing", "open"] | None
@@ -265,7 +265,7 @@ class MatrixGroup(_Part):
     title: str
     base: str
     rows: list[MatrixRow]
-    advice: list[Advice]
+    advice: list[MatrixAdvice]
     text: str = ""
 
 
@@ -305,7 +305,7 @@ class MapGroup(_Part):
     base: str
     titles: dict[str, str]
     """Headings of the arms."""
-    cells: list[list[Advice]]
+    cells: list[list[MatrixAdvice]]
 
 
 class MatrixMap(_Part):
@@ -412,7 +412,7 @@ class Study(_Part):
     experiments: list[Experiment] = []
     findings: list[Finding] = []
     matrices: list[Matrix] = []
-    tables: list[Table] = []
+    tables: list[TextTable] = []
     warnings: list[str] = []
 
 

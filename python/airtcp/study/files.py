@@ -24,7 +24,7 @@ from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults, Id, Place, Scalar, Table, Text, Unique, Where, Word, means
 from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value, nearest
-from airtcp.kinds import misplaced
+from airtcp.file_kinds import misplaced
 from airtcp.package_data import named_file
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.file import SweepFile
@@ -49,7 +49,7 @@ OneOrMore = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 Texts = Annotated[tuple[Text, ...], Unique]
 
 
-class Part(Table, frozen=True):
+class StudyTable(Table, frozen=True):
     """A table of a study's files. White space around its texts is removed."""
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class Part(Table, frozen=True):
                 msgspec.structs.force_setattr(self, name, value.strip())
 
 
-class Assumption(Part, kw_only=True, frozen=True):
+class Assumption(StudyTable, kw_only=True, frozen=True):
     """A value that the source does not give."""
 
     id: Annotated[Id, means("Id, unique among the assumptions.")]
@@ -71,7 +71,7 @@ class Assumption(Part, kw_only=True, frozen=True):
     place: Where = ""
 
 
-class Paper(Part, kw_only=True, frozen=True):
+class Paper(StudyTable, kw_only=True, frozen=True):
     """The source that the study repeats."""
 
     authors: Annotated[Text | Texts | None, means("Names of the authors: one text, or a list.")] = None
@@ -81,14 +81,14 @@ class Paper(Part, kw_only=True, frozen=True):
     url: Annotated[Text | None, means("Address of the paper on the web.")] = None
 
 
-class Cost(Part, kw_only=True, frozen=True):
+class Cost(StudyTable, kw_only=True, frozen=True):
     """Measured wall time on two cores."""
 
     quick_s: Annotated[NotNegative | None, means("Wall time of `--quick` in seconds.")] = None
     full_s: Annotated[NotNegative | None, means("Wall time of `--full` in seconds.")] = None
 
 
-class Plot(Part, kw_only=True, frozen=True):
+class Plot(StudyTable, kw_only=True, frozen=True):
     """A figure."""
 
     id: Annotated[Id, means("Id, unique in the study. It names the picture's file.")]
@@ -142,7 +142,7 @@ class Plot(Part, kw_only=True, frozen=True):
             msgspec.structs.force_setattr(self, "where", {**self.where, "arm": list(self.arms)})
 
 
-class Finding(Part, kw_only=True, frozen=True):
+class Finding(StudyTable, kw_only=True, frozen=True):
     """A claim, and the checks that hold it against results."""
 
     id: Annotated[Id, means("Id, unique in the study.")]
@@ -175,7 +175,7 @@ class Finding(Part, kw_only=True, frozen=True):
         return [dict(zip(self.each, values, strict=True)) for values in product(*self.each.values())]
 
 
-class MatrixMeasure(Part, kw_only=True, frozen=True):
+class MatrixMeasure(StudyTable, kw_only=True, frozen=True):
     """A measure that counts in a matrix."""
 
     name: Annotated[Text, means("Name of a measure with one number per run. Experiments may lack it.")]
@@ -194,7 +194,7 @@ class MatrixMeasure(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "title", self.title or self.name)
 
 
-class MatrixScene(Part, kw_only=True, frozen=True):
+class MatrixScene(StudyTable, kw_only=True, frozen=True):
     """An experiment as a column of a matrix."""
 
     experiment: Annotated[Text, means("Id of an experiment.")]
@@ -210,7 +210,7 @@ class MatrixScene(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "title", self.title or self.experiment)
 
 
-class MatrixRow(Part, kw_only=True, frozen=True):
+class MatrixRow(StudyTable, kw_only=True, frozen=True):
     """An arm as a row of a matrix."""
 
     arm: Annotated[Text, means("Name of an arm.")]
@@ -235,7 +235,7 @@ class MatrixRow(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "title", self.title or self.arm)
 
 
-class MatrixGroup(Part, kw_only=True, frozen=True):
+class MatrixGroup(StudyTable, kw_only=True, frozen=True):
     """Rows that are compared with one base."""
 
     title: Annotated[Text, means("Heading of the group.")]
@@ -250,7 +250,7 @@ class MatrixGroup(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "base_title", self.base_title or self.base)
 
 
-class MatrixMap(Part, kw_only=True, frozen=True):
+class MatrixMap(StudyTable, kw_only=True, frozen=True):
     """The advice over two parameters of an experiment: a picture for each group whose base and rows run in it."""
 
     id: Annotated[Id, means("Id, unique among matrices, maps and plots. It names the picture's file.")]
@@ -289,7 +289,7 @@ class Rule(Table, kw_only=True, frozen=True):
         return documents.read(documents.load(path, "rule of advice", StudyError), cls, StudyError)
 
 
-class Matrix(Part, kw_only=True, frozen=True):
+class Matrix(StudyTable, kw_only=True, frozen=True):
     """Arms as rows and experiments as columns. `airtcp.study.matrix` computes scores and advice from it."""
 
     id: Annotated[Id, means("Id, unique among matrices and plots. It names the pictures' files.")]
@@ -315,7 +315,7 @@ class Matrix(Part, kw_only=True, frozen=True):
     place: Where = ""
 
 
-class Answer(Part, kw_only=True, frozen=True):
+class Answer(StudyTable, kw_only=True, frozen=True):
     """The answer to the title's question: its verdicts stand at the top of the report."""
 
     findings: Annotated[
@@ -324,7 +324,7 @@ class Answer(Part, kw_only=True, frozen=True):
     plot: Annotated[Id | None, means("Id of the key figure.")] = None
 
 
-class StudyFile(Part, kw_only=True, frozen=True):
+class StudyFile(StudyTable, kw_only=True, frozen=True):
     """The content of `study.toml`."""
 
     id: Annotated[Id, means("Name of the study on the command line.")]
@@ -572,7 +572,7 @@ TAKEN: Final = ("changes", "how", "without", "text")
 """Keys that a row of a matrix takes from its remedy."""
 
 
-def _written(table: Part | None) -> dict[str, Any]:
+def _written(table: StudyTable | None) -> dict[str, Any]:
     """The keys that are given, as JSON values."""
     if table is None:
         return {}

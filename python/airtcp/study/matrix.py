@@ -52,7 +52,7 @@ OUTCOMES: Final = {FINE: "none needed", NOTHING: "none helps", OPEN: "not settle
 
 
 @dataclass(frozen=True)
-class Cell:
+class Comparison:
     """One row in one scene, against the base of its group."""
 
     row: MatrixRow
@@ -67,7 +67,7 @@ class Cell:
         return stats.mean(total[~np.isnan(total)], level)
 
 
-class Table:
+class PreparedMatrix:
     """A matrix together with the data of its scenes. Made before the runs, it checks that every name in the matrix
     exists.
     """
@@ -146,7 +146,7 @@ class Table:
         values: Array = data.scalars[measure.name][point]
         return values
 
-    def cell(self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow) -> Cell | None:
+    def cell(self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow) -> Comparison | None:
         """The row's cell, or `None` where the row does not run or has no value."""
 
         def values(arm: str) -> dict[str, Array]:
@@ -298,7 +298,7 @@ def doublings(measure: MatrixMeasure, ours: Array, base: Array) -> Array:
 
 def compared(
     row: MatrixRow, measures: Sequence[MatrixMeasure], ours: Mapping[str, Array], base: Mapping[str, Array]
-) -> Cell | None:
+) -> Comparison | None:
     """A row's cell from its values and those of the base, one per seed; `None` where a measure has none."""
     gains: dict[str, Array] = {}
     harmed = []
@@ -314,7 +314,7 @@ def compared(
         is_worse = measure.harm is not None and estimate.value <= -math.log2(measure.harm)
         if is_worse and estimate.high is not None and estimate.high < 0:
             harmed.append(measure.name)
-    return Cell(row, gains, tuple(harmed)) if gains else None
+    return Comparison(row, gains, tuple(harmed)) if gains else None
 
 
 MOST: Final = 10.0
@@ -327,8 +327,8 @@ def cost(row: MatrixRow, costs: Sequence[str]) -> tuple[int, ...]:
 
 
 def advised(
-    cells: Sequence[Cell], weights: Mapping[str, float], margin: float, costs: Sequence[str] = ()
-) -> tuple[str, list[Cell]]:
+    cells: Sequence[Comparison], weights: Mapping[str, float], margin: float, costs: Sequence[str] = ()
+) -> tuple[str, list[Comparison]]:
     """The advice, and the cells in order. The rule is at the top of this module."""
     least = math.log2(margin)
     level = 1 - (1 - stats.LEVEL) / max(1, len(cells))
@@ -340,7 +340,7 @@ def advised(
         return (OPEN, [cell for cell, _ in reach]) if reach else (NOTHING, [])
     best = max(score.value for _, score in helps)
 
-    def order(pair: tuple[Cell, stats.Estimate]) -> tuple[bool, tuple[int, ...], float]:
+    def order(pair: tuple[Comparison, stats.Estimate]) -> tuple[bool, tuple[int, ...], float]:
         cell, score = pair
         is_equal = score.value > best - least
         return (not is_equal, cost(cell.row, costs) if is_equal else (), -score.value)
@@ -372,14 +372,14 @@ class _Map:
 
         self.xs: Final = values(one.x)
         self.ys: Final = values(one.y)
-        self.tables: Final[list[list[Table]]] = []
+        self.tables: Final[list[list[PreparedMatrix]]] = []
         for y in self.ys:
             row_of = []
             for x in self.xs:
                 scene = MatrixScene(experiment=one.experiment, where={one.x: x, one.y: y, **one.where})
                 part = msgspec.structs.replace(matrix, scenes=(scene,), groups=tuple(groups), maps=())
                 measures = tuple(m for m in matrix.measures if m.name in data.measures)
-                row_of.append(Table(msgspec.structs.replace(part, measures=measures), {one.experiment: data}))
+                row_of.append(PreparedMatrix(msgspec.structs.replace(part, measures=measures), {one.experiment: data}))
             self.tables.append(row_of)
 
     def to_dict(self) -> Json:

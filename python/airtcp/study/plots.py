@@ -13,7 +13,7 @@ from airtcp.study.samples import (
     CheckError,
     Data,
     Meaning,
-    Series,
+    MeasureFunction,
     _equal,
     _text,
     listed,
@@ -61,7 +61,7 @@ class Drawing:
         self._check_determined()
         self._check_kind()
 
-    def _axis(self) -> str | Series:
+    def _axis(self) -> str | MeasureFunction:
         """A name to group by, or a measure."""
         x, data = self.plot.x, self.data
         if x == ARM and data.arms:
@@ -136,8 +136,8 @@ class Drawing:
         """As `study.json` has it, without the curves."""
         plot = self.plot
         # A column on the x axis may also have a label and a unit.
-        own = self.x.meaning if isinstance(self.x, Series) else self.columns.get(self.x, Meaning())
-        x_name = self.x.title if isinstance(self.x, Series) else self.x
+        own = self.x.meaning if isinstance(self.x, MeasureFunction) else self.columns.get(self.x, Meaning())
+        x_name = self.x.title if isinstance(self.x, MeasureFunction) else self.x
         shown = [self.data.points[i].arm for i in self.points] if self.x == ARM else []
         titles = {arm: self.titles[arm] for arm in shown if arm is not None and arm in self.titles}
         return {
@@ -262,7 +262,7 @@ class Drawing:
                 continue
             for s in range(len(self.data.seeds)):
                 x: Value | None
-                if isinstance(self.x, Series):
+                if isinstance(self.x, MeasureFunction):
                     x = float(self.data.scalars[self.x.measure.name][i, s])
                 else:
                     x = self._value(i, self.x)
@@ -270,7 +270,7 @@ class Drawing:
         return [(x, y) for x, y in dots if _is_there(x) and _is_there(y) and x is not None]
 
 
-def _measure(data: Data, name: str, axis: str) -> Series:
+def _measure(data: Data, name: str, axis: str) -> MeasureFunction:
     try:
         return measure_named(data, name)
     except CheckError as error:

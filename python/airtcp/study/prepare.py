@@ -21,9 +21,9 @@ from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value
 from airtcp.study.files import Experiment, Study
 from airtcp.study.findings import judge
-from airtcp.study.matrix import Table, needs
+from airtcp.study.matrix import PreparedMatrix, needs
 from airtcp.study.plots import Drawing
-from airtcp.study.samples import Array, CheckError, Data, Meaning, Measure, Point, Row
+from airtcp.study.samples import Array, CheckError, Data, Meaning, MeasureValues, Point, Row
 from airtcp.study.soundness import examine
 from airtcp.sweeps.definition import IDENTITY
 from airtcp.sweeps.planning import Plan, plan
@@ -71,7 +71,7 @@ class Prepared:
         return replace(self.cells, stand_in=False, scalars=scalars, rows=rows)
 
     def _rows(
-        self, measure: Measure, results: SweepResults, at: Sequence[tuple[int, int]], is_ok: Sequence[bool]
+        self, measure: MeasureValues, results: SweepResults, at: Sequence[tuple[int, int]], is_ok: Sequence[bool]
     ) -> dict[tuple[int, int], Iterable[Row]]:
         columns = list(measure.columns or {})
         if measure.name in results.runs.columns:
@@ -161,7 +161,7 @@ def prepare(
     for matrix in study.matrices:
         progress(0, 0)
         try:
-            Table(matrix, {name: cells[name] for name in needs(matrix)})
+            PreparedMatrix(matrix, {name: cells[name] for name in needs(matrix)})
         except CheckError as error:
             raise StudyError(f"{matrix.place}: {error}") from error
     return out
@@ -274,18 +274,18 @@ def _places(planned: Plan, cells: Data) -> list[tuple[int, int]]:
     return [(points[_identity(at.arm, at.parameters)], seeds[at.seed]) for at in planned.points]
 
 
-def _measure(measure: sweep_measures.Measure, planned: Plan) -> Measure:
+def _measure(measure: sweep_measures.Measure, planned: Plan) -> MeasureValues:
     meaning = _meaning(measure.column)
     if measure.kind == "value":
-        return Measure(measure.name, meaning)
+        return MeasureValues(measure.name, meaning)
     # A run of no time shows which columns a query gives.
     task = planned.points[0].task
     (extract,) = (one for one in task.extracts if one.name == measure.name)
     checked = _airtcp.Checked.from_json(task.scenario, "scenario", [])
     answer = sweep_measures.take([extract], _airtcp.Run(checked, None).finish(), {"links": []})[extract.id]["columns"]
     if len(answer) == 1 and [len(values) for values in answer.values()] == [1]:
-        return Measure(measure.name, meaning)
-    return Measure(
+        return MeasureValues(measure.name, meaning)
+    return MeasureValues(
         measure.name,
         meaning,
         {name: _meaning(measure.columns[name]) if name in measure.columns else Meaning() for name in answer},

@@ -48,7 +48,7 @@ class Meaning:
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureValues:
     """A number per run, or rows per run with named columns."""
 
     name: str
@@ -72,7 +72,7 @@ class Data:
 
     points: Sequence[Point]
     seeds: Sequence[int]
-    measures: Mapping[str, Measure]
+    measures: Mapping[str, MeasureValues]
     scalars: Mapping[str, Array] = field(default_factory=dict)
     """Values in their units, points by seeds; NaN: none."""
     rows: Mapping[str, Mapping[tuple[int, int], Iterable[Row]]] = field(default_factory=dict)
@@ -294,11 +294,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Series:
+class MeasureFunction:
     """A measure, or a column of one, that checks call as a function: `loss('Reno', n=500)`."""
 
     data: Data
-    measure: Measure
+    measure: MeasureValues
     column: str | None = None
 
     @property
@@ -492,7 +492,7 @@ class Series:
         return Sample(values, cells, self.unit, absent, why)
 
 
-def measure_named(data: Data, name: str) -> Series:
+def measure_named(data: Data, name: str) -> MeasureFunction:
     """A measure by its name in a file, `loss` or `by_size.transfer_s`.
 
     Raises:
@@ -505,12 +505,12 @@ def measure_named(data: Data, name: str) -> Series:
     if measure.columns is None:
         if column:
             raise CheckError(f"{head} is one number per run and has no column {column!r}")
-        return Series(data, measure)
+        return MeasureFunction(data, measure)
     if not column:
         raise CheckError(f"{head} has rows: name a column, one of {listed([f'{head}.{c}' for c in measure.columns])}")
     if column not in measure.columns:
         raise CheckError(f"{head}: {unknown('column', column, measure.columns)}")
-    return Series(data, measure, column)
+    return MeasureFunction(data, measure, column)
 
 
 def names_of(data: Data) -> list[str]:
@@ -593,7 +593,7 @@ def crossing(measure: object, a: object, b: object, *, over: object = None, **co
     It is the coordinate's first value if the curve starts there, and no value if the curves do not meet. `b`
     may also be an arm that has one value only, or a number: a constant.
     """
-    if not isinstance(measure, Series):
+    if not isinstance(measure, MeasureFunction):
         raise CheckError(
             "crossing(): the first argument is a measure, without brackets: crossing(loss, 'A', 'B', over='n')"
         )
@@ -632,7 +632,7 @@ def crossing(measure: object, a: object, b: object, *, over: object = None, **co
     return Sample(np.where(np.isinf(falls), np.nan, falls).reshape(-1, 1), ((),), why=why)
 
 
-def _curve(measure: Series, arm: object, over: str, coordinates: Mapping[str, object]) -> Sample:
+def _curve(measure: MeasureFunction, arm: object, over: str, coordinates: Mapping[str, object]) -> Sample:
     data = measure.data
     if not isinstance(arm, str):
         raise CheckError("crossing(): the arms must be names in quotes")
@@ -724,7 +724,7 @@ def _kind(value: object) -> str:
     match value:
         case Sample():
             return "a value per seed"
-        case Series():
+        case MeasureFunction():
             return f"the measure {value.name} without its brackets"
         case Between():
             return "a range"

@@ -15,7 +15,7 @@ from airtcp import expressions
 from airtcp.expressions import Value
 from airtcp.study.files import Finding
 from airtcp.study.findings import each_check, environment
-from airtcp.study.samples import CheckError, Data, Series, functions
+from airtcp.study.samples import CheckError, Data, MeasureFunction, functions
 
 _UPPER: Final = {ast.Lt: True, ast.LtE: True, ast.Gt: False, ast.GtE: False}
 
@@ -106,7 +106,7 @@ def _is_with_itself(text: str, case: Mapping[str, Value], data: Data) -> bool:
         sides = node.args[:2]
     else:
         return False
-    left, right = (ast.dump(_Runs(case, data).visit(_without_factor(side))) for side in sides)
+    left, right = (ast.dump(_RunNames(case, data).visit(_without_factor(side))) for side in sides)
     return left == right
 
 
@@ -122,7 +122,7 @@ def _without_factor(node: ast.expr) -> ast.expr:
     return node
 
 
-class _Runs(ast.NodeTransformer):
+class _RunNames(ast.NodeTransformer):
     """Replaces arms and parameters by the runs they stand for, so that two names of one run read alike."""
 
     def __init__(self, case: Mapping[str, Value], data: Data) -> None:
@@ -135,7 +135,7 @@ class _Runs(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         series = self.calls.get(ast.unparse(node.func))
-        if not isinstance(series, Series):
+        if not isinstance(series, MeasureFunction):
             return self.generic_visit(node)
         arguments = [self._value(argument) for argument in node.args]
         coordinates = {str(k.arg): self._value(k.value) for k in node.keywords}

@@ -21,7 +21,7 @@ from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults
 from airtcp.errors import SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
-from airtcp.kinds import misplaced
+from airtcp.file_kinds import misplaced
 from airtcp.package_data import OWN, named_file
 from airtcp.sweeps.file import (
     ArmsFile,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from airtcp import _airtcp
 from airtcp._files import fault_of_input
-from airtcp._part import to_toml_value
+from airtcp._scenario_table import to_toml_value
 from airtcp.documents import Faults
 from airtcp.errors import RunError, ScenarioError, SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
@@ -33,7 +33,7 @@ MAX_CHARACTERS: Final = 4 << 30
 
 
 @dataclass(frozen=True)
-class Point:
+class PlannedRun:
     """One run of a plan."""
 
     arm: str | None
@@ -59,7 +59,7 @@ class Plan:
     """All runs of a sweep."""
 
     sweep: Sweep
-    points: tuple[Point, ...] = field(repr=False)
+    points: tuple[PlannedRun, ...] = field(repr=False)
     """In their order: arms, then parameters (the last one varies fastest), then seeds."""
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     """Contents of the scenario files, by their paths."""
@@ -158,7 +158,7 @@ class _Planner:
             if len(cells) * len(self.sweep.seed_list) > MAX_RUNS:
                 self.faults.add(f"more than {MAX_RUNS} runs")
                 self.faults.raise_any()
-        points: list[Point] = []
+        points: list[PlannedRun] = []
         shapes: set[str] = set()
         size = 0
         for done, (arm, parameters) in enumerate(cells):
@@ -282,7 +282,7 @@ class _Planner:
             raise SweepError(f"{self.faults.where('scenario')}: {fault}")
         return _airtcp.Checked.load(arm.scenario, changes)
 
-    def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
+    def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[PlannedRun]:
         changes = self._changes(arm, parameters)
         if changes is None:
             return []
@@ -326,7 +326,7 @@ class _Planner:
                 duration,
                 kernel,
             )
-            points.append(Point(arm.name, parameters, seed, task))
+            points.append(PlannedRun(arm.name, parameters, seed, task))
         return points
 
     def _try(
@@ -436,4 +436,4 @@ def _filled(value: object, parameters: Mapping[str, Value]) -> object:
     return value
 
 
-__all__ = ["Plan", "Point", "nearest", "plan"]
+__all__ = ["Plan", "PlannedRun", "nearest", "plan"]

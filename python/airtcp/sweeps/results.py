@@ -28,8 +28,8 @@ from airtcp._marker import Batch, read_file
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, ResultsError
 from airtcp.expressions import nearest
-from airtcp.sweeps import kept
-from airtcp.sweeps.planning import Plan, Point
+from airtcp.sweeps import saved_definition
+from airtcp.sweeps.planning import Plan, PlannedRun
 from airtcp.sweeps.store import Store
 from airtcp.tasks.measures import Column, Measure, measures_version
 from airtcp.tasks.task import Outcome, missing
@@ -62,7 +62,7 @@ class SweepResults:
     tasks: pl.DataFrame | None = None
     """Tasks that repeat each run: `table`, `key`, `scenario` and `measures` as JSON."""
     definition: Mapping[str, Any] | None = None
-    """Definition that was planned, see `airtcp.sweeps.kept`."""
+    """Definition that was planned, see `airtcp.sweeps.saved_definition`."""
 
     @classmethod
     def collect(cls, plan: Plan, store: Store) -> SweepResults:
@@ -94,7 +94,9 @@ class SweepResults:
                     **asdict(measure.column),
                     "columns": {column: asdict(_column(measure, column)) for column in columns},
                 }
-        return cls(_manifest(plan, found, shapes), runs, tables, tasks_of(plan, shapes), kept.of_sweep(plan))
+        return cls(
+            _manifest(plan, found, shapes), runs, tables, tasks_of(plan, shapes), saved_definition.of_sweep(plan)
+        )
 
     def rows(self, measure: str) -> pl.DataFrame:
         """A measure of many rows: for every run its rows, with the run's arm, parameters, seed and key beside them.
@@ -147,7 +149,7 @@ class SweepResults:
                 if self.tasks is not None:
                     batch.add(TASKS, parquet(self.tasks))
                 if self.definition is not None:
-                    kept.add(batch, self.definition)
+                    saved_definition.add(batch, self.definition)
                 batch.add(MANIFEST, (to_json(self.manifest) + "\n").encode())
                 batch.commit()
         except OSError as error:
@@ -239,7 +241,7 @@ def read_table(folder: Path, name: str) -> pl.DataFrame:
         raise DamagedError(f"{folder / name}.parquet: damaged result: {error}") from error
 
 
-def _of(point: Point, store: Store) -> Outcome | None:
+def _of(point: PlannedRun, store: Store) -> Outcome | None:
     outcome = store.get(point.key)
     if outcome is not None and outcome.status == "ok" and missing(point.extracts, outcome.measures):
         return None

@@ -1,8 +1,8 @@
 """The definition of a sweep beside its results, so that `airtcp verify` plans the runs again.
 
 `verify/definition.json` holds the whole definition: scenarios and shared arms are in it, and it names no file. Nothing
-in it can be carried out: an arm of kernels has the kernel's name and no place of one. `airtcp.study.kept` has the
-definition of a study.
+in it can be carried out: an arm of kernels has the kernel's name and no place of one.
+`airtcp.study.saved_definition` has the definition of a study.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from airtcp._marker import Batch
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, FileError
 from airtcp.sweeps.definition import Sweep
-from airtcp.sweeps.planning import Plan, Point, plan
+from airtcp.sweeps.planning import Plan, PlannedRun, plan
 from airtcp.tasks.task import key_of
 
 FORMAT: Final = "airtcp-definition"
@@ -131,7 +131,7 @@ def _refuse_files(document: Json, where: Path) -> None:
         raise DamagedError(f"{where}: names a kernel in an arm: `kernels` must name it")
 
 
-def _named(point: Point, engine: str, kernels: Mapping[str, str]) -> Point:
+def _named(point: PlannedRun, engine: str, kernels: Mapping[str, str]) -> PlannedRun:
     name = kernels.get(point.arm or "")
     full = engine if name is None else f"{engine}+{name}"
     resolved = json.loads(point.task.scenario)
@@ -146,9 +146,9 @@ def kernels_of(definition: Json) -> dict[tuple[str, str], str]:
     return {(table, arm): name for table, entry in entries for arm, name in entry["sweep"]["kernels"].items()}
 
 
-def tables(plans: Iterable[tuple[str, Plan]]) -> dict[str, list[tuple[str, Point]]]:
+def tables(plans: Iterable[tuple[str, Plan]]) -> dict[str, list[tuple[str, PlannedRun]]]:
     """The points of each run, by its key, with their tables."""
-    found: dict[str, list[tuple[str, Point]]] = {}
+    found: dict[str, list[tuple[str, PlannedRun]]] = {}
     for table, one in plans:
         for point in one.points:
             found.setdefault(point.key, []).append((table, point))

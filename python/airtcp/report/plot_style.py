@@ -17,7 +17,7 @@ from airtcp.study.files import PARAMETERS
 
 
 @dataclass(frozen=True)
-class Look:
+class SeriesStyle:
     """Indices into the tables of `airtcp.figure_style`."""
 
     colour: int
@@ -27,7 +27,7 @@ class Look:
     hatch: int
 
 
-def looks(study: Study) -> dict[str, Look]:
+def series_styles(study: Study) -> dict[str, SeriesStyle]:
     """A look for every series name. The arm decides the colour, the rest of the name (`, n = 500`) its shade and the
     line. Two arms in one figure share a colour only where colours run out, and then differ in line and marker.
     """
@@ -65,7 +65,7 @@ def looks(study: Study) -> dict[str, Look]:
         variant = 0 if not rest else turns[name] if name in turns else variants[rest]
         # Neighbours differ in every sign, for print in grey. A variant keeps its line in every arm.
         turn += colour
-        chosen[name] = Look(
+        chosen[name] = SeriesStyle(
             colour,
             variant % SHADES,
             (variant if rest else 0 if name in turns else turn) % len(LINES),
@@ -90,7 +90,7 @@ def is_ranking(plot: Plot) -> bool:
     return plot.kind == "bar" and len(names) > MANY_ARMS and any(isinstance(x, str) for x in names)
 
 
-PLAIN: Final = Look(colour=0, shade=0, line=0, marker=0, hatch=0)
+PLAIN: Final = SeriesStyle(colour=0, shade=0, line=0, marker=0, hatch=0)
 """Look of the dots of a ranking whose rows are named at their side."""
 
 
