@@ -38,7 +38,7 @@ from airtcp.study import saved_definition as saved_study
 from airtcp.study.files import ExperimentFile, StudyFile, read
 from airtcp.study.prepare import prepare
 from airtcp.sweeps import saved_definition
-from airtcp.sweeps.file import ArmsFile, SweepFile
+from airtcp.sweeps.file import SweepFile, VariantsFile
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.store import JOURNAL, _line
 from conftest import WIRELESS
@@ -54,7 +54,7 @@ LONGEST_S = 20
 
 FILES: dict[str, type[documents.Table]] = {
     "sweep": SweepFile,
-    "arms": ArmsFile,
+    "variants": VariantsFile,
     "catalogue": CatalogueFile,
     "study": StudyFile,
     "experiment": ExperimentFile,
@@ -311,18 +311,20 @@ def kinds(box: Path, out: Path) -> list[Kind]:
         'flows = [{ name = "bulk", from = "a", to = "b" }]\n'
     )
     (box / "line.toml").write_text(line)
-    arm = 'name = "kernel", engine = "kernel", kernel = "6.12"'
+    variant = 'name = "kernel", engine = "kernel", kernel = "6.12"'
     measures = (
         '[measures]\nused = "share_url.line.utilisation"\n'
         'rows = { sql = "SELECT time_s, cwnd_segments FROM flow_series ORDER BY time_s LIMIT 2" }\n'
     )
     rate = '[parameters]\nrate = 5\n[set]\n"share_url.line.rate" = "{rate}Mbit/s"\n'
     (box / "sweep.toml").write_text(
-        f'scenario = "line.toml"\narms = [{{ {arm} }}, {{ name = "plain" }}]\n{rate}{measures}'
+        f'scenario = "line.toml"\nvariants = [{{ {variant} }}, {{ name = "plain" }}]\n{rate}{measures}'
     )
-    (box / "shared.toml").write_text(f'scenario = "line.toml"\narms = {{ file = "arms.toml" }}\n{rate}{measures}')
-    (box / "arms.toml").write_text(
-        f'catalogue = "catalogue.toml"\narms = [{{ {arm}, remedies = ["loss"] }}, {{ name = "plain" }}]\n'
+    (box / "shared.toml").write_text(
+        f'scenario = "line.toml"\nvariants = {{ file = "variants.toml" }}\n{rate}{measures}'
+    )
+    (box / "variants.toml").write_text(
+        f'catalogue = "catalogue.toml"\nvariants = [{{ {variant}, remedies = ["loss"] }}, {{ name = "plain" }}]\n'
     )
     (box / "catalogue.toml").write_text(
         '[[remedies]]\nname = "loss"\nset = { "share_url.line.loss" = 0.01 }\ncommands = [{ on = "a", run = ["x"] }]\n'
@@ -331,20 +333,20 @@ def kinds(box: Path, out: Path) -> list[Kind]:
     (study / "experiments").mkdir(parents=True, exist_ok=True)
     (study / "line.toml").write_text(line)
     (study / "catalogue.toml").write_text((box / "catalogue.toml").read_text())
-    (study / "arms.toml").write_text(
-        f'catalogue = "catalogue.toml"\narms = [{{ {arm} }}, {{ name = "plain" }}, '
+    (study / "variants.toml").write_text(
+        f'catalogue = "catalogue.toml"\nvariants = [{{ {variant} }}, {{ name = "plain" }}, '
         '{ name = "loss", remedies = ["loss"] }]\n'
     )
     (study / "study.toml").write_text(
         'id = "mine"\ntitle = "Title"\nquestion = "Question?"\nanswer = { findings = ["one"], plot = "figure" }\n'
         '[[matrices]]\nid = "which"\ntitle = "Which"\ncatalogue = "catalogue.toml"\n'
         'measures = [{ name = "used", better = "more" }]\nscenes = [{ experiment = "first" }]\n'
-        'groups = [{ title = "All", base = "plain", rows = [{ arm = "loss" }] }]\n'
+        'groups = [{ title = "All", base = "plain", rows = [{ variant = "loss" }] }]\n'
     )
     (study / "experiments/first.toml").write_text(
         f'id = "first"\ntitle = "First"\nkind = "beyond"\nseeds = 2\nscenario = "../line.toml"\n'
-        f'arms = {{ file = "../arms.toml" }}\n{rate}{measures}'
-        '[[plots]]\nid = "figure"\ntitle = "Figure"\nx = "arm"\ny = "used"\nkind = "bar"\n'
+        f'variants = {{ file = "../variants.toml" }}\n{rate}{measures}'
+        '[[plots]]\nid = "figure"\ntitle = "Figure"\nx = "variant"\ny = "used"\nkind = "bar"\n'
         '[[findings]]\nid = "one"\nclaim = "Claim"\nchecks = ["used(\'loss\') <= used(\'plain\')"]\n'
     )
 
@@ -372,7 +374,7 @@ def kinds(box: Path, out: Path) -> list[Kind]:
         _airtcp.Checked.load(box / "scenario.toml", [])
 
     def fails(name: str) -> Callable[[], object]:
-        # A kernel that a file may name boots nothing here, so that the run of its arm fails: the exit code is 1.
+        # A kernel that a file may name boots nothing here, so that the run of its variant fails: the exit code is 1.
         return lambda: runs("sweep", box / name)() in (0, 1)
 
     return [
@@ -380,7 +382,7 @@ def kinds(box: Path, out: Path) -> list[Kind]:
              command("run", box / "scenario.toml", "--no-save", "-q")),
         Kind("sweep", schemas["sweep"], box / "sweep.toml", sweep("sweep.toml"),
              fails("sweep.toml")),
-        Kind("arms", schemas["arms"], box / "arms.toml", sweep("shared.toml"),
+        Kind("variants", schemas["variants"], box / "variants.toml", sweep("shared.toml"),
              fails("shared.toml")),
         Kind("catalogue", schemas["catalogue"], box / "catalogue.toml", sweep("shared.toml"),
              fails("shared.toml")),

@@ -86,24 +86,24 @@ def test_every_remedy_has_its_cost_and_its_commands(known: Catalogue) -> None:
             assert bool(one.commands) == one.is_released, f"{name}: what is released has commands"
 
 
-def test_the_study_has_its_arms_and_rows_from_it(known: Catalogue) -> None:
+def test_the_study_has_its_variants_and_rows_from_it(known: Catalogue) -> None:
     study = read(ROOT / "studies/remedies")
     (matrix,) = study.matrices
-    rows = {row.arm: row for group in matrix.groups for row in group.rows}
+    rows = {row.variant: row for group in matrix.groups for row in group.rows}
     assert rows["today + RTS"].how == rows["RTS"].how == known["RTS"].how
     assert rows["today + EFR"].text == "in place of RACK", "what a row says itself counts"
     cafe = next(one for one in study.experiments if one.id == "cafe")
-    arms = {arm.name: arm.changes for arm in cafe.sweep.arm_list}
-    assert arms["BBR"] == known["BBR"].set
-    assert arms["today + BBR"] == {**known["today"].set, **known["BBR"].set}
-    assert arms["plain"] == {}
+    variants = {variant.name: variant.changes for variant in cafe.sweep.variant_list}
+    assert variants["BBR"] == known["BBR"].set
+    assert variants["today + BBR"] == {**known["today"].set, **known["BBR"].set}
+    assert variants["plain"] == {}
 
 
 def test_a_sweep_anywhere_names_files_of_airtcp_itself(tmp_path: Path) -> None:
     sweep = tmp_path / "mine.toml"
     rest = '[measures]\nrtt = "groups.call.rtt_mean_ms"\n'
     sweep.write_text(f'scenario = "airtcp:scenes/cafe.toml"\n{rest}')
-    assert Sweep.load(sweep).arm_list[0].scenario == SCENES / "cafe.toml"
+    assert Sweep.load(sweep).variant_list[0].scenario == SCENES / "cafe.toml"
     for name in ("airtcp:../ranking.py", "airtcp:/etc/passwd", "airtcp:scenes/../../ranking.py"):
         sweep.write_text(f'scenario = "{name}"\n{rest}')
         with pytest.raises(SweepError, match="leads out of"):
@@ -142,14 +142,16 @@ def test_a_wrong_catalogue_is_told(tmp_path: Path, text: str, words: list[str]) 
         assert word in str(told.value)
 
 
-def test_an_arm_of_an_unknown_remedy_is_told(tmp_path: Path) -> None:
+def test_a_variant_of_an_unknown_remedy_is_told(tmp_path: Path) -> None:
     (tmp_path / "catalogue.toml").write_text('[[remedies]]\nname = "pacing"\n')
-    (tmp_path / "arms.toml").write_text('catalogue = "catalogue.toml"\n[[arms]]\nname = "a"\nremedies = ["pacin"]\n')
-    with pytest.raises(SweepError, match=r"arms\[0\].remedies\[0\].*pacin.*did you mean.*pacing"):
+    (tmp_path / "variants.toml").write_text(
+        'catalogue = "catalogue.toml"\n[[variants]]\nname = "a"\nremedies = ["pacin"]\n'
+    )
+    with pytest.raises(SweepError, match=r"variants\[0\].remedies\[0\].*pacin.*did you mean.*pacing"):
         Sweep(
             name="s",
             scenario=tomllib.loads(NARROW),
-            arms="arms.toml",
+            variants="variants.toml",
             measures={"u": "links.line.utilisation"},
             path=tmp_path / "s.toml",
         )

@@ -25,7 +25,7 @@ from airtcp.report import interactive, model, plot_style
 from airtcp.report.page import anchor, file_name, grouped, measured, write
 from browsing import NEEDS_CHROMIUM, WIDTHS, Outline, Visit
 from conftest import Command
-from sample_study import ARMS, Json, study
+from sample_study import VARIANTS, Json, study
 
 
 def save(folder: Path, content: Json) -> Path:
@@ -161,8 +161,8 @@ def test_names_stay_in_the_folder_and_in_the_page(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ({"format": "other"}, r"format = 'other': must be 'airtcp-study'"),
-        ({"format_version": 3}, r"format 3 .*update airtcp"),
-        ({"format_version": 1}, r"format 1 .*older rule.*same command"),
+        ({"format_version": 4}, r"format 4 .*update airtcp"),
+        ({"format_version": 2}, r"format 2 .*older rules.*same command"),
         ({"title": None}, r"study\.json: .*\$\.title"),
         ({"findings": [{"id": "x"}]}, r"study\.json: .*`claim`.*\$\.findings\[0\]"),
         ({"status": "done"}, r"\$\.status"),
@@ -254,11 +254,11 @@ def test_findings_stand_beside_the_plots_of_their_figure(
     assert [(g.figure, len(g.plots), len(g.findings)) for g in groups] == expected
 
 
-def test_an_arm_has_one_look_in_the_whole_study(content: Json, tmp_path: Path) -> None:
+def test_a_variant_has_one_look_in_the_whole_study(content: Json, tmp_path: Path) -> None:
     looks = plot_style.series_styles(parsed(content, tmp_path))
-    assert len({looks[arm].colour for arm in ARMS}) == len(ARMS)
-    assert len({(look.line, look.marker) for name, look in looks.items() if name in ARMS}) == len(ARMS)
-    assert looks[ARMS[0]] == plot_style.SeriesStyle(0, 0, 0, 0, 0)
+    assert len({looks[variant].colour for variant in VARIANTS}) == len(VARIANTS)
+    assert len({(look.line, look.marker) for name, look in looks.items() if name in VARIANTS}) == len(VARIANTS)
+    assert looks[VARIANTS[0]] == plot_style.SeriesStyle(0, 0, 0, 0, 0)
 
 
 def with_names(*figures: list[str]) -> model.Study:
@@ -270,12 +270,12 @@ def with_names(*figures: list[str]) -> model.Study:
     return model.Study(study="s", title="s", experiments=[model.Experiment(id="e", title="e", plots=plots)])
 
 
-def test_an_arm_keeps_its_colour_when_parameters_follow() -> None:
-    names = [f"{arm}, n = {n}" for arm in ("Reno, paced", "Reno") for n in (500, 1500)]
+def test_a_variant_keeps_its_colour_when_parameters_follow() -> None:
+    names = [f"{variant}, n = {n}" for variant in ("Reno, paced", "Reno") for n in (500, 1500)]
     looks = plot_style.series_styles(with_names(["Reno", "Reno, paced"], names))
-    for arm in ("Reno", "Reno, paced"):
-        assert {looks[f"{arm}, n = {n}"].colour for n in (500, 1500)} == {looks[arm].colour}
-        assert looks[f"{arm}, n = 500"].line != looks[f"{arm}, n = 1500"].line
+    for variant in ("Reno", "Reno, paced"):
+        assert {looks[f"{variant}, n = {n}"].colour for n in (500, 1500)} == {looks[variant].colour}
+        assert looks[f"{variant}, n = 500"].line != looks[f"{variant}, n = 1500"].line
     assert len({looks[name] for name in names}) == 4
     for signs in ("shade", "line", "marker"):
         assert len({getattr(looks[f"Reno, n = {n}"], signs) for n in (500, 1500)}) == 2
@@ -391,9 +391,9 @@ flows = [{ name = "bulk", from = "a", to = "b", tcp = { cc = "reno" } }]
 [parameters]
 "links.neck.queue.limit_packets" = [5, 10, 20]
 "links.neck.delay" = ["5ms", "20ms"]
-[[arms]]
+[[variants]]
 name = "Reno"
-[[arms]]
+[[variants]]
 name = "CUBIC"
 set = { "flows.bulk.tcp.cc" = "cubic" }
 [measures]
@@ -415,7 +415,7 @@ def test_a_sweep_has_a_page_too(sweep: Path) -> None:
     (plot,) = load(sweep).experiments[0].plots
     assert (plot.x.label, plot.y.title) == ("links.neck.queue.limit_packets", "Utilisation (%)")
     assert [series.name for series in plot.series] == [
-        f"{arm}, links.neck.delay = {delay}" for arm in ("Reno", "CUBIC") for delay in ("5ms", "20ms")
+        f"{variant}, links.neck.delay = {delay}" for variant in ("Reno", "CUBIC") for delay in ("5ms", "20ms")
     ]
     for series in plot.series:
         assert series.x == [5, 10, 20]

@@ -1,6 +1,6 @@
 """The catalogue of remedies: what each one sets, who must change what for it, and the commands that do it.
 
-It is a file beside the studies that use it. Arms of sweeps name remedies and get their `set`. Rows of matrices get
+It is a file beside the studies that use it. Variants of sweeps name remedies and get their `set`. Rows of matrices get
 their `changes`, `how` and `text`. `airtcp advise` applies them to any scenario.
 """
 

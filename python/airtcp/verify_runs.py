@@ -197,7 +197,7 @@ def _compare_definition(definition: Json, found: Verified) -> None:
 
 def _engine_of(again: _Again, key: str, engine: str) -> str:
     table, point = again.points[key][0]
-    name = again.kernels.get((table, point.arm or ""))
+    name = again.kernels.get((table, point.variant or ""))
     return engine if name is None else f"{engine}+{name}"
 
 

@@ -380,7 +380,7 @@ def _ranked(
         values = table(samples[name], least)
         count = len(samples[name])
         cell = compared(
-            MatrixRow(arm=name, changes=changes),
+            MatrixRow(variant=name, changes=changes),
             measures,
             values,
             {key: found[:count] for key, found in base.items()},
@@ -395,7 +395,7 @@ def _ranked(
         network.document["name"],
         network.document.get("description", ""),
         outcome,
-        tuple(cell.row.arm for cell in chosen),
+        tuple(cell.row.variant for cell in chosen),
         base,
         tried,
         left_out,

@@ -29,7 +29,7 @@ class Rerun:
     """One run."""
 
     text: str
-    """Its arm and parameters."""
+    """Its variant and parameters."""
     fragment: str
     """Its scenario, as in a link."""
 
@@ -110,7 +110,7 @@ def of_run(folder: Path) -> list[Rerun]:
 def _of(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Rerun]:
     first = runs.filter(pl.col("seed") == pl.col("seed").min()).unique("key", keep="first", maintain_order=True)
     names = runs.columns[: runs.columns.index("seed")]
-    varied = [name for name in names if name == "arm" or first[name].n_unique() > 1]
+    varied = [name for name in names if name == "variant" or first[name].n_unique() > 1]
     step = max(1, -(-first.height // MOST))
     for row in first[::step].iter_rows(named=True):
         fragment = share_url.SharedScenario(_checked(json.loads(scenarios[row["key"]])).to_toml()).fragment()
@@ -126,6 +126,6 @@ def _checked(scenario: Mapping[str, Any]) -> _airtcp.Checked:
 
 
 def _said(name: str, value: Any) -> str:  # noqa: ANN401
-    if name == "arm":
+    if name == "variant":
         return str(value)
     return f"{name} = {number(value) if isinstance(value, float) else value}"

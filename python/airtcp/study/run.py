@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airtcp.executors import Executor
 
 FORMAT: Final = "airtcp-study"
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 STUDY_JSON: Final = "study.json"
 
 Json = dict[str, Any]
@@ -287,7 +287,7 @@ def document_of(study: Study, prepared: Sequence[Prepared], results: Sequence[Sw
                 "command": _command_of(one, asked),
                 "runs": len(one.keys),
                 "seeds": seeds_text(one.cells.seeds),
-                "arms": {arm: study.titles.get(arm, "") for arm in one.cells.arms},
+                "variants": {variant: study.titles.get(variant, "") for variant in one.cells.variants},
                 "plots": plots,
                 "findings": [finding.id for finding in experiment.findings],
             }
@@ -363,7 +363,7 @@ def _judged(finding: Finding, data: Data | StudyError) -> tuple[FindingOutcome, 
 
 
 def _which(row: Json, found: SweepResults) -> str:
-    names = [*(["arm"] if found.manifest["arms"] else []), *found.manifest["varied"], "seed"]
+    names = [*(["variant"] if found.manifest["variants"] else []), *found.manifest["varied"], "seed"]
     return ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
 
 

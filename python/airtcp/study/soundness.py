@@ -1,4 +1,4 @@
-"""Finds unsound checks: halves of one check, and comparisons of an arm with itself.
+"""Finds unsound checks: halves of one check, and comparisons of a variant with itself.
 
 Two halves, `x >= 10` and `x <= 15`, can never both be settled against, so that a finding made of them is never "not".
 Written as one, `between(x, 10, 15)`, they can. Both sides of a comparison may be the same runs under two names: then
@@ -63,7 +63,7 @@ def _refuse_halves(checks: Sequence[str]) -> None:
         for key, is_upper, bound in _bounded(_tree(text)):
             for other, before in seen.get((key, not is_upper), ()):
                 if _names_of(other) != _names_of(bound) or before == text:
-                    continue  # an order of three arms: two claims
+                    continue  # an order of three variants: two claims
                 low, high = (ast.unparse(one) for one in ((other, bound) if is_upper else (bound, other)))
                 raise CheckError(
                     f"`{before}` and `{text}` are halves of one check, so they cannot both be settled against: write "
@@ -95,7 +95,7 @@ def _names_of(node: ast.expr) -> frozenset[str]:
     return frozenset(ast.unparse(call) for call in _measured(node))
 
 
-# --- an arm with itself -----------------------------------------------------------------------------------------------
+# --- a variant with itself ----------------------------------------------------------------------------------------
 
 
 def _is_with_itself(text: str, case: Mapping[str, Value], data: Data) -> bool:
@@ -123,7 +123,7 @@ def _without_factor(node: ast.expr) -> ast.expr:
 
 
 class _RunNames(ast.NodeTransformer):
-    """Replaces arms and parameters by the runs they stand for, so that two names of one run read alike."""
+    """Replaces variants and parameters by the runs they stand for, so that two names of one run read alike."""
 
     def __init__(self, case: Mapping[str, Value], data: Data) -> None:
         self.case: Final = case

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT: Final = "airtcp-sweep"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST: Final = "sweep.json"
 RUNS: Final = "runs"
 TASKS: Final = "verify/tasks.parquet"
@@ -54,7 +54,7 @@ class SweepResults:
     manifest: Mapping[str, Any]
     """Content of `sweep.json`, see `docs/sweeps.md`."""
     runs: pl.DataFrame
-    """One row per run: `arm` (if there are arms), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a
+    """One row per run: `variant` (if there are some), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a
     column per scalar measure. `status` is ok, failed or, if the sweep was cut off, missing.
     """
     tables: Mapping[str, pl.DataFrame]
@@ -99,7 +99,7 @@ class SweepResults:
         )
 
     def rows(self, measure: str) -> pl.DataFrame:
-        """A measure of many rows: for every run its rows, with the run's arm, parameters, seed and key beside them.
+        """A measure of many rows: for every run its rows, with the run's variant, parameters, seed and key beside them.
 
         Raises:
             KeyError: there is no such measure, or it is a scalar, which `runs` has.
@@ -165,7 +165,7 @@ class SweepResults:
             ResultsError: there is none, or a newer airtcp wrote it.
         """
         path = Path(folder)
-        manifest = read_manifest(path, MANIFEST, "airtcp sweep", FORMAT, FORMAT_VERSION)
+        manifest = read_manifest(path, MANIFEST, "airtcp sweep", FORMAT, FORMAT_VERSION, FORMAT_VERSION)
         try:
             names = [name for name, measure in manifest["measures"].items() if measure["rows"]]
             tables = {name: read_table(path, name) for name in names}
@@ -249,10 +249,10 @@ def _of(point: PlannedRun, store: Store) -> Outcome | None:
 
 
 def _identity(plan: Plan) -> pl.DataFrame:
-    """Arm, parameters, seed and key of each run."""
+    """Variant, parameters, seed and key of each run."""
     columns: list[pl.Series] = []
-    if plan.arms:
-        columns.append(pl.Series("arm", [point.arm for point in plan.points], dtype=pl.String))
+    if plan.variants:
+        columns.append(pl.Series("variant", [point.variant for point in plan.points], dtype=pl.String))
     for name in plan.parameters:
         columns.append(_series(name, [point.parameters.get(name) for point in plan.points]))
     columns.append(pl.Series("seed", [point.seed for point in plan.points], dtype=pl.Int64))
@@ -348,7 +348,7 @@ def _manifest(plan: Plan, found: Sequence[Outcome | None], shapes: Mapping[str, 
         "status": "complete" if ok + failed == len(found) else "interrupted",
         "runs": {"total": len(found), "ok": ok, "failed": failed},
         "mode": sweep.mode,
-        "arms": list(plan.arms),
+        "variants": list(plan.variants),
         "parameters": values,
         "varied": list(plan.varied),
         "seeds": list(sweep.seed_list),

@@ -1,4 +1,4 @@
-"""Runs whose hosts are Linux kernels in virtual time: an arm with `engine = "kernel"`.
+"""Runs whose hosts are Linux kernels in virtual time: a variant with `engine = "kernel"`.
 
 The ends of the scenario's flows become kernels (`airtcp shell --virtual`), and a program in each guest does what its
 flow does. All else of the scenario is simulated. What comes out has the form of a simulated run, and the same measures.
@@ -52,10 +52,10 @@ class Kernel:
 
 @cache
 def kernel(version: str, option: str | None = None) -> Kernel:
-    """The kernel of an arm.
+    """The kernel of a variant.
 
     Args:
-        version: what the arm names.
+        version: what the variant names.
         option: a version or a file of the command line, in place of it.
 
     Raises:
