@@ -6,7 +6,6 @@ between the scenarios of an experiment is shown as a range, or as alternatives.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,14 +16,12 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from airtcp.report.plot_style import number
+from airtcp.report.signal_texts import signal_text
 from airtcp.scenario_json import bps, host_of, name_of, seconds
 
 Json = Mapping[str, Any]
 Facts = dict[str, list[Any]]
 """Facts about a thing, by key: every value that one of the scenarios has, in order."""
-
-SignalText = tuple[str, float] | str | None
-"""A signal in words, a number and the words around it, or nothing to say."""
 
 Place = tuple[str, str, int]
 """The ends of a line and, of several lines between the same ends, its number."""
@@ -145,7 +142,7 @@ def _add(found: Diagram, scenario: Json) -> None:
             if name not in cell.stations:
                 cell.stations.append(name)
             told = found.nodes[name].told
-            _put(told, "signal", "moves" if host_of(name) in walks else _signal(wlan, station))
+            _put(told, "signal", "moves" if host_of(name) in walks else signal_text(wlan, station))
             _put(told, "roams", "changes its access point" if name in roams else None)
     for flow in scenario.get("flows", []):
         ends = host_of(flow["from"]), host_of(flow["to"])
@@ -286,42 +283,6 @@ def _radio(wlan: Json) -> str:
     if wlan.get("channel"):
         parts.append(f"channel {wlan['channel']}")
     return ", ".join(parts)
-
-
-def _table(value: Any) -> Json:  # noqa: ANN401
-    """A table that may be given as its kind alone."""
-    return {"kind": value} if isinstance(value, str) else value or {}
-
-
-def _signal(wlan: Json, station: Json) -> SignalText:
-    """The signal in words, or a number and the words around it."""
-    own, common = (_table(one.get("signal")) for one in (station, wlan))
-    signal = {**common, **own} if own.get("kind", common.get("kind")) == common.get("kind") else own
-    tell = SIGNAL_TEXTS.get(str(signal.get("kind", "perfect")))
-    return None if tell is None else tell(signal, wlan, station)
-
-
-def _path_loss(signal: Json, wlan: Json, station: Json) -> SignalText:
-    distance = signal.get("distance_m")
-    if distance is None and station.get("position_m"):
-        distance = math.dist(station["position_m"], wlan.get("ap_position_m") or (0, 0))
-    return "path loss" if distance is None else ("{} m away", round(distance, 1))
-
-
-def _error_rate(signal: Json, _wlan: Json, _station: Json) -> SignalText:
-    rate = signal.get("rate")
-    return "frame errors" if rate is None else ("{} % of frames lost", 100 * rate) if rate else None
-
-
-SIGNAL_TEXTS: Final[dict[str, Callable[[Json, Json, Json], SignalText]]] = {
-    "perfect": lambda *_: None,
-    "error_rate": _error_rate,
-    "bit_errors": lambda *_: "bit errors",
-    "snr": lambda signal, *_: ("SNR {} dB", signal["snr_db"]),
-    "path_loss": _path_loss,
-    "trace": lambda *_: "signal over time",
-}
-"""Kinds of signal of the registry, and the text for each: of a signal, its WLAN and its station."""
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
