@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airtcp import _airtcp, links
+from airtcp import _airtcp, share_url
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -145,7 +145,7 @@ def shown(browser: Browser, text: str | None, *changes: str) -> Iterator[Page]:
     """The page with a scenario, ready."""
     context = browser.new_context(viewport=DESKTOP, offline=True)
     page = context.new_page()
-    page.goto(PAGE.as_uri() + ("" if text is None else links.Link(text, changes).fragment()))
+    page.goto(PAGE.as_uri() + ("" if text is None else share_url.SharedScenario(text, changes).fragment()))
     page.wait_for_selector("body[data-runs]", timeout=300_000)
     yield page
     context.close()

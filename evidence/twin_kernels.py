@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from airtcp import _airtcp
-from airtcp.advice.measures import LATE_S, LATENCY_QUANTILE, Sample
+from airtcp.advice.measures import LATE_S, LATENCY_QUANTILE, RunMeasures
 from airtcp.advice.network import Network
 from airtcp.advice.ranking import catalogue
 from airtcp.scenario_json import name_of, seconds
@@ -186,7 +186,7 @@ def capture(scenario: Json, path: Path, kernel: str) -> Json:
     return {"validity": found["validity"], "late_p99_us": found["late_p99_us"]}
 
 
-def sample(truth: Network, seed: int, kernel: str) -> Sample:
+def sample(truth: Network, seed: int, kernel: str) -> RunMeasures:
     """The numbers of a run, as `airtcp.advice.measures.sample` has them of a simulated one."""
     document = {**truth.document, "seed": seed}
     found = network(document, kernel)
@@ -200,7 +200,7 @@ def sample(truth: Network, seed: int, kernel: str) -> Sample:
         answered += sum(number <= last for number in rtts)
         times = list(rtts.values())
         delays[address] = (min(times), float(np.percentile(times, LATENCY_QUANTILE)))
-    return Sample(
+    return RunMeasures(
         delays,
         {"goodput": sum(found["bps"]) / 1e6, "loss": 100 * (1 - answered / due)},
         found["links"],

@@ -15,7 +15,7 @@ from airtcp.sweeps.results import SweepResults
 from airtcp.sweeps.store import Store
 from airtcp.tasks.measures import Extract
 from airtcp.tasks.task import key_of
-from forging import DEFINITION, TASKS, Copy, Json, arms
+from forging import DEFINITION, TASKS, Copy, Json, variants
 from sample_sweep import FAILS
 
 WRONG: Final = 1
@@ -71,15 +71,15 @@ def first_line(change: Json) -> Callable[[list[Json]], None]:
 # --- sweeps: whose rows are whose -------------------------------------------------------------------------------------
 
 
-@forgery("sweep", "columns ['arm']", issue=True)
+@forgery("sweep", "columns ['variant']", issue=True)
 def variants_exchanged_in_one_table(it: Copy) -> None:
-    it.table("runs", lambda frame: frame.with_columns(exchanged("arm", "reno", "cubic")))
+    it.table("runs", lambda frame: frame.with_columns(exchanged("variant", "reno", "cubic")))
 
 
-@forgery("sweep", "columns ['arm']", issue=True)
+@forgery("sweep", "columns ['variant']", issue=True)
 def variants_exchanged_in_all_tables(it: Copy) -> None:
     for name in ("runs", "windows"):
-        it.table(name, lambda frame: frame.with_columns(exchanged("arm", "reno", "cubic")))
+        it.table(name, lambda frame: frame.with_columns(exchanged("variant", "reno", "cubic")))
 
 
 @forgery("sweep", "another `", issue=True)
@@ -87,7 +87,7 @@ def columns_of_measures_exchanged_between_variants(it: Copy) -> None:
     """The better one gets the other's numbers, in the journal and in all that follows."""
 
     runs = pl.read_parquet(it.folder / "runs.parquet")
-    reno, cubic = (runs.filter(pl.col("arm") == arm)["key"].to_list() for arm in ("reno", "cubic"))
+    reno, cubic = (runs.filter(pl.col("variant") == variant)["key"].to_list() for variant in ("reno", "cubic"))
 
     def swap(entries: list[Json]) -> None:
         by_key = {entry["key"]: entry for entry in entries}
@@ -173,8 +173,8 @@ def bad_runs_left_out_as_if_interrupted(it: Copy) -> None:
 
 def rebuilt(it: Copy) -> None:
     """All files of a sweep as they follow from the journal: what the forger's own airtcp writes."""
-    failing: Json = {"name": "failing", "arms": [], "measures": {"text": {"sql": FAILS}}}
-    sweep = arms(**(failing if it.read("sweep.json")["name"] == "failing" else {}))
+    failing: Json = {"name": "failing", "variants": [], "measures": {"text": {"sql": FAILS}}}
+    sweep = variants(**(failing if it.read("sweep.json")["name"] == "failing" else {}))
     SweepResults.collect(plan(sweep), Store.look(it.folder)).save(it.folder)
 
 
@@ -264,9 +264,9 @@ def more_seeds_claimed(it: Copy) -> None:
     it.json("sweep.json", lambda d: d["seeds"].append(3))
 
 
-@forgery("sweep", "arms[0] is 'cubic'")
-def order_of_arms(it: Copy) -> None:
-    it.json("sweep.json", lambda d: d["arms"].reverse())
+@forgery("sweep", "variants[0] is 'cubic'")
+def order_of_variants(it: Copy) -> None:
+    it.json("sweep.json", lambda d: d["variants"].reverse())
 
 
 @forgery("sweep", "sweep.json: verified should not be there")
@@ -349,15 +349,15 @@ def a_measure_that_measures_something_else(it: Copy) -> None:
 
 @forgery("sweep", "columns ['key', 'scenario']")
 def a_variant_that_sets_something_else(it: Copy) -> None:
-    it.json(DEFINITION, lambda d: d["sweep"]["definition"]["arms"][0]["set"].update({"flows.bulk.tcp.cc": "vegas"}))
+    it.json(DEFINITION, lambda d: d["sweep"]["definition"]["variants"][0]["set"].update({"flows.bulk.tcp.cc": "vegas"}))
 
 
 @forgery(
     "sweep",
-    "columns ['arm'",
+    "columns ['variant'",
 )
 def variants_exchanged_in_the_definition(it: Copy) -> None:
-    it.json(DEFINITION, lambda d: d["sweep"]["definition"]["arms"].reverse())
+    it.json(DEFINITION, lambda d: d["sweep"]["definition"]["variants"].reverse())
 
 
 @forgery("sweep", "runs of kernels", NOT_CHECKED)
@@ -368,8 +368,8 @@ def a_variant_called_a_kernel(it: Copy) -> None:
     kernel = f"{engine}+linux-6.12-0123456789ab"
     keys = {
         key: key_of(json.loads(text), kernel)
-        for key, text, arm in zip(tasks["key"], tasks["scenario"], runs["arm"], strict=True)
-        if arm == "cubic"
+        for key, text, variant in zip(tasks["key"], tasks["scenario"], runs["variant"], strict=True)
+        if variant == "cubic"
     }
 
     def name(entries: list[Json]) -> None:
@@ -586,9 +586,9 @@ def an_interrupted_study_called_finished(it: Copy) -> None:
     it.journal(lambda entries: entries[3:])
 
 
-@forgery("study", "buffer.parquet: columns ['arm']")
+@forgery("study", "buffer.parquet: columns ['variant']")
 def variants_of_a_study_exchanged(it: Copy) -> None:
-    it.table("buffer", lambda frame: frame.with_columns(exchanged("arm", "Reno", "Paced")))
+    it.table("buffer", lambda frame: frame.with_columns(exchanged("variant", "Reno", "Paced")))
 
 
 @forgery("study", "buffer.by_flow.parquet: columns")

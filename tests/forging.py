@@ -108,14 +108,14 @@ class Copy:
         Marker(self.kind, files | (extra or {})).write(self.folder)
 
 
-def arms(scenario: Json = TINY, **more: Any) -> Sweep:
+def variants(scenario: Json = TINY, **more: Any) -> Sweep:
     """Two variants, which a forger would like to exchange."""
     given = {
-        "name": "arms",
+        "name": "variants",
         "scenario": scenario,
         "parameters": {"rate": [2, 5]},
         "set": {"links.line.rate": "{rate}Mbit/s"},
-        "arms": [{"name": cc, "set": {"flows.bulk.tcp.cc": cc}} for cc in ("reno", "cubic")],
+        "variants": [{"name": cc, "set": {"flows.bulk.tcp.cc": cc}} for cc in ("reno", "cubic")],
         "seeds": 2,
         "measures": {
             "utilisation": {"value": "links.line.utilisation", "label": "Utilisation", "unit": "%", "scale": 100},
@@ -130,9 +130,9 @@ def arms(scenario: Json = TINY, **more: Any) -> Sweep:
 def make(kind: str, folder: Path) -> None:
     """One of the folders that are forged."""
     if kind == "sweep":
-        airtcp.sweep(arms(), out=folder)
+        airtcp.sweep(variants(), out=folder)
     elif kind == "failing":
-        airtcp.sweep(arms(name="failing", arms=[], measures={"text": {"sql": FAILS}}), out=folder)
+        airtcp.sweep(variants(name="failing", variants=[], measures={"text": {"sql": FAILS}}), out=folder)
     elif kind == "study":
         from airtcp.report.page import write
         from airtcp.study.files import read

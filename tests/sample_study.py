@@ -6,7 +6,7 @@ import math
 import random
 from typing import Any
 
-ARMS = ("normal: Reno", "normal: Pacing", "sqrtN: Reno", "sqrtN: Pacing")
+VARIANTS = ("normal: Reno", "normal: Pacing", "sqrtN: Reno", "sqrtN: Pacing")
 COMMAND = "airtcp study run pacing-buffers --full"
 
 Json = dict[str, Any]
@@ -93,8 +93,14 @@ def matrix() -> Json:
             "harmed": list(harmed),
         }
 
-    def row(arm: str, *cells: Json | None, changes: tuple[str, ...] = ("station",)) -> Json:
-        return {"arm": arm, "title": arm, "changes": list(changes), "text": f"what {arm} is", "cells": list(cells)}
+    def row(variant: str, *cells: Json | None, changes: tuple[str, ...] = ("station",)) -> Json:
+        return {
+            "variant": variant,
+            "title": variant,
+            "changes": list(changes),
+            "text": f"what {variant} is",
+            "cells": list(cells),
+        }
 
     def measure(name: str, unit: str, better: str, enough: float | None) -> Json:
         return {
@@ -130,8 +136,8 @@ def matrix() -> Json:
                     row("queue", cell(110, 10, (2.9, 0)), None, changes=("router", "station")),
                 ],
                 "advice": [
-                    {"outcome": "remedy", "arms": ["paced", "queue"], "if_twice": {"goodput": "queue"}},
-                    {"outcome": "fine", "arms": [], "if_twice": {}},
+                    {"outcome": "remedy", "variants": ["paced", "queue"], "if_twice": {"goodput": "queue"}},
+                    {"outcome": "fine", "variants": [], "if_twice": {}},
                 ],
             }
         ],
@@ -152,7 +158,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
                 "id": identity,
                 "title": title,
                 "text": "Access links of the bottleneck's rate, 5 ms each; packets of 1000 bytes. The buffer follows "
-                "the rule of the arm, from two-way propagation.\n\nEvery point is the mean over the seeds after a "
+                "the rule of the variant, from two-way propagation.\n\nEvery point is the mean over the seeds after a "
                 "warm-up that is found by MSER-5 and removed.",
                 "kind": kind,
                 "figures": figures,
@@ -178,8 +184,8 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
             "x": x or axis("Number of flows"),
             "y": y,
             "series": [
-                curve(rng, arm, xs or n, top * (0.6 + 0.13 * i), 1.5 + i, gap=3 if i == 1 else None)
-                for i, arm in enumerate(ARMS)
+                curve(rng, variant, xs or n, top * (0.6 + 0.13 * i), 1.5 + i, gap=3 if i == 1 else None)
+                for i, variant in enumerate(VARIANTS)
             ],
         } | more
 
@@ -204,7 +210,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
             finding("p2p-flows", "3b", "Pacing lowers loss, for either buffer, more so with n", "reproduced"),
         ],
     )
-    per_arm = points // len(ARMS)
+    per_variant = points // len(VARIANTS)
     experiment(
         "loss-instants",
         "When each flow loses packets",
@@ -220,14 +226,14 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
                 "y": axis("Flow"),
                 "series": [
                     {
-                        "name": arm,
+                        "name": variant,
                         "x": [
                             rng.choice([rng.uniform(20, 60), 4 * rng.randint(5, 15) + rng.gauss(0, 0.15)])
-                            for _ in range(per_arm)
+                            for _ in range(per_variant)
                         ],
-                        "y": [250 * i + rng.randrange(250) for _ in range(per_arm)],
+                        "y": [250 * i + rng.randrange(250) for _ in range(per_variant)],
                     }
-                    for i, arm in enumerate(ARMS)
+                    for i, variant in enumerate(VARIANTS)
                 ],
             }
         ],
@@ -433,7 +439,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
     )
     return {
         "format": "airtcp-study",
-        "format_version": 2,
+        "format_version": 3,
         "study": "pacing-buffers",
         "title": "Does pacing let routers have tiny buffers?",
         "question": "Router buffer `normal` = C * RTT, or `sqrtN` = C * RTT / √N: with TCP Reno or with paced TCP, "
@@ -458,7 +464,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
         "failed": [
             {
                 "experiment": "web-rate",
-                "what": "C_mbit=1000, n=1500, arm sqrtN: Pacing, seed 3",
+                "what": "C_mbit=1000, n=1500, variant sqrtN: Pacing, seed 3",
                 "error": "nodes.left.count = 1000001: must be from 1 to 1000000\n  --> web.toml:14",
             },
             {"experiment": "today", "what": "n=10000, seed 1", "error": "out of memory"},

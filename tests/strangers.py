@@ -26,19 +26,19 @@ from typing import Any
 import polars as pl
 
 import airtcp
-from airtcp import _airtcp, _marker, cli, documents, links
-from airtcp._part import to_toml_value
+from airtcp import _airtcp, _marker, cli, documents, share_url
+from airtcp._scenario_table import to_toml_value
 from airtcp.analysis.results import Analysis
 from airtcp.catalogue import CatalogueFile
 from airtcp.errors import ResultsError, RunError, ScenarioError, StudyError, SweepError
 from airtcp.realtime import program
 from airtcp.report import page
 from airtcp.results import Results
-from airtcp.study import kept as kept_study
+from airtcp.study import saved_definition as saved_study
 from airtcp.study.files import ExperimentFile, StudyFile, read
 from airtcp.study.prepare import prepare
-from airtcp.sweeps import kept
-from airtcp.sweeps.file import ArmsFile, SweepFile
+from airtcp.sweeps import saved_definition
+from airtcp.sweeps.file import SweepFile, VariantsFile
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.store import JOURNAL, _line
 from conftest import WIRELESS
@@ -54,7 +54,7 @@ LONGEST_S = 20
 
 FILES: dict[str, type[documents.Table]] = {
     "sweep": SweepFile,
-    "arms": ArmsFile,
+    "variants": VariantsFile,
     "catalogue": CatalogueFile,
     "study": StudyFile,
     "experiment": ExperimentFile,
@@ -195,7 +195,7 @@ def word(steps: list[Step]) -> str:
 # --- doing it ---------------------------------------------------------------------------------------------------------
 
 
-REFUSED = (ScenarioError, SweepError, StudyError, ResultsError, RunError, links.LinkError)
+REFUSED = (ScenarioError, SweepError, StudyError, ResultsError, RunError, share_url.ShareUrlError)
 
 
 class TooLongError(BaseException):
@@ -311,40 +311,42 @@ def kinds(box: Path, out: Path) -> list[Kind]:
         'flows = [{ name = "bulk", from = "a", to = "b" }]\n'
     )
     (box / "line.toml").write_text(line)
-    arm = 'name = "kernel", engine = "kernel", kernel = "6.12"'
+    variant = 'name = "kernel", engine = "kernel", kernel = "6.12"'
     measures = (
-        '[measures]\nused = "links.line.utilisation"\n'
+        '[measures]\nused = "share_url.line.utilisation"\n'
         'rows = { sql = "SELECT time_s, cwnd_segments FROM flow_series ORDER BY time_s LIMIT 2" }\n'
     )
-    rate = '[parameters]\nrate = 5\n[set]\n"links.line.rate" = "{rate}Mbit/s"\n'
+    rate = '[parameters]\nrate = 5\n[set]\n"share_url.line.rate" = "{rate}Mbit/s"\n'
     (box / "sweep.toml").write_text(
-        f'scenario = "line.toml"\narms = [{{ {arm} }}, {{ name = "plain" }}]\n{rate}{measures}'
+        f'scenario = "line.toml"\nvariants = [{{ {variant} }}, {{ name = "plain" }}]\n{rate}{measures}'
     )
-    (box / "shared.toml").write_text(f'scenario = "line.toml"\narms = {{ file = "arms.toml" }}\n{rate}{measures}')
-    (box / "arms.toml").write_text(
-        f'catalogue = "catalogue.toml"\narms = [{{ {arm}, remedies = ["loss"] }}, {{ name = "plain" }}]\n'
+    (box / "shared.toml").write_text(
+        f'scenario = "line.toml"\nvariants = {{ file = "variants.toml" }}\n{rate}{measures}'
+    )
+    (box / "variants.toml").write_text(
+        f'catalogue = "catalogue.toml"\nvariants = [{{ {variant}, remedies = ["loss"] }}, {{ name = "plain" }}]\n'
     )
     (box / "catalogue.toml").write_text(
-        '[[remedies]]\nname = "loss"\nset = { "links.line.loss" = 0.01 }\ncommands = [{ on = "a", run = ["x"] }]\n'
+        '[[remedies]]\nname = "loss"\nset = { "share_url.line.loss" = 0.01 }\ncommands = [{ on = "a", run = ["x"] }]\n'
     )
     study = box / "study"
     (study / "experiments").mkdir(parents=True, exist_ok=True)
     (study / "line.toml").write_text(line)
     (study / "catalogue.toml").write_text((box / "catalogue.toml").read_text())
-    (study / "arms.toml").write_text(
-        f'catalogue = "catalogue.toml"\narms = [{{ {arm} }}, {{ name = "plain" }}, '
+    (study / "variants.toml").write_text(
+        f'catalogue = "catalogue.toml"\nvariants = [{{ {variant} }}, {{ name = "plain" }}, '
         '{ name = "loss", remedies = ["loss"] }]\n'
     )
     (study / "study.toml").write_text(
         'id = "mine"\ntitle = "Title"\nquestion = "Question?"\nanswer = { findings = ["one"], plot = "figure" }\n'
         '[[matrices]]\nid = "which"\ntitle = "Which"\ncatalogue = "catalogue.toml"\n'
         'measures = [{ name = "used", better = "more" }]\nscenes = [{ experiment = "first" }]\n'
-        'groups = [{ title = "All", base = "plain", rows = [{ arm = "loss" }] }]\n'
+        'groups = [{ title = "All", base = "plain", rows = [{ variant = "loss" }] }]\n'
     )
     (study / "experiments/first.toml").write_text(
         f'id = "first"\ntitle = "First"\nkind = "beyond"\nseeds = 2\nscenario = "../line.toml"\n'
-        f'arms = {{ file = "../arms.toml" }}\n{rate}{measures}'
-        '[[plots]]\nid = "figure"\ntitle = "Figure"\nx = "arm"\ny = "used"\nkind = "bar"\n'
+        f'variants = {{ file = "../variants.toml" }}\n{rate}{measures}'
+        '[[plots]]\nid = "figure"\ntitle = "Figure"\nx = "variant"\ny = "used"\nkind = "bar"\n'
         '[[findings]]\nid = "one"\nclaim = "Claim"\nchecks = ["used(\'loss\') <= used(\'plain\')"]\n'
     )
 
@@ -372,7 +374,7 @@ def kinds(box: Path, out: Path) -> list[Kind]:
         _airtcp.Checked.load(box / "scenario.toml", [])
 
     def fails(name: str) -> Callable[[], object]:
-        # A kernel that a file may name boots nothing here, so that the run of its arm fails: the exit code is 1.
+        # A kernel that a file may name boots nothing here, so that the run of its variant fails: the exit code is 1.
         return lambda: runs("sweep", box / name)() in (0, 1)
 
     return [
@@ -380,7 +382,7 @@ def kinds(box: Path, out: Path) -> list[Kind]:
              command("run", box / "scenario.toml", "--no-save", "-q")),
         Kind("sweep", schemas["sweep"], box / "sweep.toml", sweep("sweep.toml"),
              fails("sweep.toml")),
-        Kind("arms", schemas["arms"], box / "arms.toml", sweep("shared.toml"),
+        Kind("variants", schemas["variants"], box / "variants.toml", sweep("shared.toml"),
              fails("shared.toml")),
         Kind("catalogue", schemas["catalogue"], box / "catalogue.toml", sweep("shared.toml"),
              fails("shared.toml")),
@@ -396,7 +398,9 @@ def share_links(box: Path, hostile: dict[str, str]) -> int:
     """A link carries a scenario, whose keys are a scenario's, and changes."""
     text = (box / "line.toml").read_text()
     phase("innocent", "link")
-    assert attempt(command("run", "https://example.org/" + links.Link(text).fragment(), "--no-save", "-q"))
+    assert attempt(
+        command("run", "https://example.org/" + share_url.SharedScenario(text).fragment(), "--no-save", "-q")
+    )
     places_ = {"toml": "", "name": "name = {}\n", "description": "description = {}\n", "set": ""}
     for about, value in hostile.items():
         for place, line in places_.items():
@@ -404,7 +408,7 @@ def share_links(box: Path, hostile: dict[str, str]) -> int:
             changes = (f"nodes.a.profile={value}", value, f"{value}=1") if place == "set" else ()
             whole = value if place == "toml" else line.format(json.dumps(value)) + text
             for scheme in ("", "file:///", value):
-                link = scheme + links.Link(whole, changes).fragment()
+                link = scheme + share_url.SharedScenario(whole, changes).fragment()
                 attempt(command("run", link, "--no-save", "-q"))
                 attempt(command("play", link, "--export", box / "page.html"))
     return len(places_)
@@ -517,10 +521,10 @@ def read_results(folder: Path, file: str | None = None) -> Callable[[], object]:
     """What commands do with a folder; with `file` only what that file has a part in."""
 
     def do() -> object:
-        if file == kept.DEFINITION:
-            definition = kept.check(json.loads((folder / file).read_bytes()), folder / file)
+        if file == saved_definition.DEFINITION:
+            definition = saved_definition.check(json.loads((folder / file).read_bytes()), folder / file)
             is_sweep = definition["kind"] == "sweep"
-            plan_again = kept.planned if is_sweep else kept_study.prepared
+            plan_again = saved_definition.planned if is_sweep else saved_study.prepared
             plan_again(definition["sweep"] if is_sweep else definition, _airtcp.engine(), folder / file)
             return 0
         code: object = 0
@@ -677,7 +681,7 @@ def files_replaced(name: str, folder: Path, whole: Path) -> None:
 
 
 def monitor(folder: Path) -> None:
-    from test_measured import SERIES
+    from test_monitor_results import SERIES
 
     folder.mkdir()
     rows = [f"{n / 100:.2f},1,10,8,10,9,20.5,{n * 10_000},{n * 7},0" for n in range(1, 21)]

@@ -14,7 +14,7 @@ import pytest
 
 import airtcp
 from airtcp import _airtcp
-from airtcp.advice.network import Line, Network, NotHereError
+from airtcp.advice.network import Bottleneck, Network, NotHereError
 from airtcp.advice.ranking import AdviseError, catalogue, rule, scene, scenes
 from airtcp.catalogue import Catalogue
 from airtcp.errors import StudyError, SweepError
@@ -86,24 +86,24 @@ def test_every_remedy_has_its_cost_and_its_commands(known: Catalogue) -> None:
             assert bool(one.commands) == one.is_released, f"{name}: what is released has commands"
 
 
-def test_the_study_has_its_arms_and_rows_from_it(known: Catalogue) -> None:
+def test_the_study_has_its_variants_and_rows_from_it(known: Catalogue) -> None:
     study = read(ROOT / "studies/remedies")
     (matrix,) = study.matrices
-    rows = {row.arm: row for group in matrix.groups for row in group.rows}
+    rows = {row.variant: row for group in matrix.groups for row in group.rows}
     assert rows["today + RTS"].how == rows["RTS"].how == known["RTS"].how
     assert rows["today + EFR"].text == "in place of RACK", "what a row says itself counts"
     cafe = next(one for one in study.experiments if one.id == "cafe")
-    arms = {arm.name: arm.changes for arm in cafe.sweep.arm_list}
-    assert arms["BBR"] == known["BBR"].set
-    assert arms["today + BBR"] == {**known["today"].set, **known["BBR"].set}
-    assert arms["plain"] == {}
+    variants = {variant.name: variant.changes for variant in cafe.sweep.variant_list}
+    assert variants["BBR"] == known["BBR"].set
+    assert variants["today + BBR"] == {**known["today"].set, **known["BBR"].set}
+    assert variants["plain"] == {}
 
 
 def test_a_sweep_anywhere_names_files_of_airtcp_itself(tmp_path: Path) -> None:
     sweep = tmp_path / "mine.toml"
     rest = '[measures]\nrtt = "groups.call.rtt_mean_ms"\n'
     sweep.write_text(f'scenario = "airtcp:scenes/cafe.toml"\n{rest}')
-    assert Sweep.load(sweep).arm_list[0].scenario == SCENES / "cafe.toml"
+    assert Sweep.load(sweep).variant_list[0].scenario == SCENES / "cafe.toml"
     for name in ("airtcp:../ranking.py", "airtcp:/etc/passwd", "airtcp:scenes/../../ranking.py"):
         sweep.write_text(f'scenario = "{name}"\n{rest}')
         with pytest.raises(SweepError, match="leads out of"):
@@ -142,14 +142,16 @@ def test_a_wrong_catalogue_is_told(tmp_path: Path, text: str, words: list[str]) 
         assert word in str(told.value)
 
 
-def test_an_arm_of_an_unknown_remedy_is_told(tmp_path: Path) -> None:
+def test_a_variant_of_an_unknown_remedy_is_told(tmp_path: Path) -> None:
     (tmp_path / "catalogue.toml").write_text('[[remedies]]\nname = "pacing"\n')
-    (tmp_path / "arms.toml").write_text('catalogue = "catalogue.toml"\n[[arms]]\nname = "a"\nremedies = ["pacin"]\n')
-    with pytest.raises(SweepError, match=r"arms\[0\].remedies\[0\].*pacin.*did you mean.*pacing"):
+    (tmp_path / "variants.toml").write_text(
+        'catalogue = "catalogue.toml"\n[[variants]]\nname = "a"\nremedies = ["pacin"]\n'
+    )
+    with pytest.raises(SweepError, match=r"variants\[0\].remedies\[0\].*pacin.*did you mean.*pacing"):
         Sweep(
             name="s",
             scenario=tomllib.loads(NARROW),
-            arms="arms.toml",
+            variants="variants.toml",
             measures={"u": "links.line.utilisation"},
             path=tmp_path / "s.toml",
         )
@@ -183,7 +185,7 @@ def test_a_flow_that_names_an_option_itself_gets_the_remedy(known: Catalogue) ->
 
 def test_a_wired_remedy_changes_one_direction_and_sqm_both(known: Catalogue) -> None:
     home = built_in("home")
-    line = Line(1, False, "modem->server", 10e6, 200.0, 40.0, "modem")
+    line = Bottleneck(1, False, "modem->server", 10e6, 200.0, 40.0, "modem")
     red, changes = home.with_remedy(known, "RED", line)
     assert changes == ("router setting",)
     entry = red.document["links"][1]
@@ -192,7 +194,7 @@ def test_a_wired_remedy_changes_one_direction_and_sqm_both(known: Catalogue) -> 
     entry = sqm.document["links"][1]
     assert (entry["rate"], entry["reverse"]["rate"]) == ("9500000bit/s", "47500000bit/s")
     assert entry["queue"] == entry["reverse"]["queue"] == "fq_codel"
-    back, _ = home.with_remedy(known, "SQM", Line(1, True, "server->modem", 50e6, 90.0, 40.0, "server"))
+    back, _ = home.with_remedy(known, "SQM", Bottleneck(1, True, "server->modem", 50e6, 90.0, 40.0, "server"))
     assert back.document["links"][1] == entry, "whichever direction holds the queue"
     with pytest.raises(NotHereError, match="no wired line"):
         home.with_remedy(known, "SQM", None)
@@ -200,7 +202,7 @@ def test_a_wired_remedy_changes_one_direction_and_sqm_both(known: Catalogue) -> 
 
 def test_a_shaper_for_a_line_that_varies_is_a_router_before_it(known: Catalogue) -> None:
     lte = built_in("lte")
-    line = Line(1, False, "modem->server", 6e6, 300.0, 90.0, "modem")
+    line = Bottleneck(1, False, "modem->server", 6e6, 300.0, 90.0, "modem")
     half, changes = lte.with_remedy(known, "CAKE at half", line)
     assert changes == ("router setting",)
     entry, shaper = half.document["links"][1], half.document["links"][-1]
@@ -229,7 +231,7 @@ def test_the_traces_of_the_lte_scene_are_those_of_the_tool(monkeypatch: pytest.M
 
 
 def test_every_remedy_gives_a_valid_scenario_in_every_scene(known: Catalogue) -> None:
-    line = Line(0, False, "", 10e6, 200.0, 40.0, "ap")
+    line = Bottleneck(0, False, "", 10e6, 200.0, 40.0, "ap")
     tried = dict.fromkeys(known, 0)
     for name in scenes():
         scenery = built_in(name)

@@ -22,7 +22,7 @@ import airtcp
 from airtcp import cli
 from airtcp._text import amount, to_json
 from airtcp.analysis import reading
-from airtcp.analysis.printed import Printed
+from airtcp.analysis.json_output import JsonOutput
 from airtcp.analysis.reading import Keep, Spool, columns
 from airtcp.analysis.results import TABLES, sentence
 from airtcp.analysis.show import overview
@@ -491,7 +491,7 @@ def test_totals_are_the_sums_of_the_flows(held: list[list[int]]) -> None:
     first = seen.interesting(1)
     assert first == [] if not held else first[0]["timeouts"] == max(map(len, held))
     assert overview(seen)
-    document = json.loads("".join(Printed(None, None).as_json(seen)))
+    document = json.loads("".join(JsonOutput(None, None).as_json(seen)))
     assert len(document["flows"]) == len(held)
     assert len(document["timeouts"]) == len(every)
     assert to_json(document["totals"]) == to_json(seen.totals)

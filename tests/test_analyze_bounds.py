@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from airtcp.analysis.printed import Printed
+from airtcp.analysis.json_output import JsonOutput
 from conftest import AIRTCP, Command
 from sample_capture import analysis, flow, frames
 
@@ -159,7 +159,7 @@ def test_bounds_hold_across_parts() -> None:
     """Rows of a flow may be in several parts of a table."""
     tables = frames(flow(0, fast=7), flow(1, fast=2))
     rows = tables["retransmissions"]
-    printed = Printed(6, 4)
+    printed = JsonOutput(6, 4)
     parts = [
         {**tables, "retransmissions": rows.slice(offset, 3), "flows": tables["flows"].head(0)} for offset in (0, 3, 6)
     ]

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from airtcp.analysis import limits
+from airtcp.analysis.json_output import JsonOutput
 from airtcp.analysis.limits import LIMITS, grade, in_all, percent, shares, spent, why
-from airtcp.analysis.printed import Printed
 from airtcp.analysis.show import answer, overview
 from airtcp.report.capture import html
 from conftest import Command
@@ -96,7 +96,7 @@ def test_page_terminal_and_json_say_the_same() -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert says in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
-    document = json.loads("".join(Printed(None, None).as_json(seen)))
+    document = json.loads("".join(JsonOutput(None, None).as_json(seen)))
     (first, second) = document["totals"]["why"]
     assert says.endswith(first["says"])
     assert second["limits"] == [{"limit": "queue", "seconds": pytest.approx(0.2, abs=0.1), "share": 1.0}]

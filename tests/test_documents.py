@@ -18,7 +18,7 @@ from airtcp import SweepError, _airtcp, documents, schemas
 from airtcp._airtcp import Document, DocumentError
 from airtcp.errors import StudyError
 from airtcp.study.files import ExperimentFile, StudyFile
-from airtcp.sweeps.file import ArmsFile, SweepFile
+from airtcp.sweeps.file import SweepFile, VariantsFile
 from conftest import ROOT
 
 KINDS: dict[str, type[documents.Table]] = {"sweep": SweepFile, "study": StudyFile, "experiment": ExperimentFile}
@@ -45,15 +45,15 @@ x = { from = 1e-4, to = 1e-2, scale = "log", whole = false }
 [set]
 "links.line.rate" = "{n}Mbit/s"
 
-[[arms]]
+[[variants]]
 name = "one"
 parameters = { c = 1 }
 scenario = "y.toml"
 engine = "kernel"
 kernel = "6.12"
-[arms.set]
+[variants.set]
 "links.line.loss" = 0.1
-[arms.only]
+[variants.only]
 n = [1]
 
 [measures]
@@ -85,9 +85,9 @@ title = "P"
 figure = "1"
 x = "n"
 y = "u"
-series = ["arm"]
+series = ["variant"]
 where = { n = [1, 2] }
-arms = ["one"]
+variants = ["one"]
 kind = "bar"
 x_label = "N"
 x_unit = "1"
@@ -164,7 +164,7 @@ title = "G"
 text = "T"
 base = "one"
 base_title = "O"
-rows = [{ arm = "two", remedy = "R", title = "W",
+rows = [{ variant = "two", remedy = "R", title = "W",
     changes = ["router"], how = "H", without = ["u"],
     text = "T" }]
 [[matrices.maps]]
@@ -230,7 +230,7 @@ def test_a_file_that_says_everything_is_read(what: str) -> None:
     jsonschema.validate(document.value(), schema)
     named = {key for place, _ in places(document.value(), schema, schema) for key in place if isinstance(key, str)}
     every = {key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", {})}
-    assert every - named <= {"file", "without"}, "all keys are tried below; the two are of a file of arms"
+    assert every - named <= {"file", "without"}, "all keys are tried below; the two are of a file of variants"
     assert isinstance(table, kind)
 
 
@@ -295,7 +295,10 @@ HOSTILE: dict[str, tuple[str, str]] = {
         "measures = { u = {\n  value = 'links.a.b',\n  scale = 'x' } }\n",
         ':3: measures.u.scale = "x"',
     ),
-    "tables in a list": ("seeds = 1\n[[arms]]\nname = 'a'\n[[arms]]\nname = 5\n", ":5: arms[1].name = 5: must be text"),
+    "tables in a list": (
+        "seeds = 1\n[[variants]]\nname = 'a'\n[[variants]]\nname = 5\n",
+        ":5: variants[1].name = 5: must be text",
+    ),
     "a huge integer": (
         "seeds = 99999999999999999999999999999999999999999999999999\n",
         ":1: seeds: must be a whole number",
@@ -354,16 +357,20 @@ def test_faults_beyond_a_screenful_are_counted() -> None:
     assert len(error.faults) == 25
 
 
-def test_faults_of_shared_arms_name_their_file(tmp_path: Path) -> None:
-    (tmp_path / "arms.toml").write_text("\n[[arms]]\nname = 'a'\n[[arms]]\nname = 'b'\n[arms.only]\nn = 3\n")
+def test_faults_of_shared_variants_name_their_file(tmp_path: Path) -> None:
+    (tmp_path / "variants.toml").write_text(
+        "\n[[variants]]\nname = 'a'\n[[variants]]\nname = 'b'\n[variants.only]\nn = 3\n"
+    )
     file = tmp_path / "x.toml"
     file.write_text(
-        "scenario = 's.toml'\narms = { file = 'arms.toml', without = ['a'] }\nparameters.n = [1]\n"
+        "scenario = 's.toml'\nvariants = { file = 'variants.toml', without = ['a'] }\nparameters.n = [1]\n"
         "measures.u = 'links.a.b'\n"
     )
     with pytest.raises(SweepError) as caught:
         airtcp.Sweep.load(file)
-    assert str(caught.value).startswith(f"{tmp_path / 'arms.toml'}:7: arms[0].only.n = 3: 3 is not among the values of")
+    assert str(caught.value).startswith(
+        f"{tmp_path / 'variants.toml'}:7: variants[0].only.n = 3: 3 is not among the values of"
+    )
 
 
 def test_values_of_a_program_are_read_alike() -> None:
@@ -400,7 +407,9 @@ def test_the_schemas_describe_every_key_and_close_every_table(what: str) -> None
             assert part["additionalProperties"] is False, name
 
 
-def test_a_file_of_arms_is_held_against_its_type() -> None:
-    document = Document.from_toml(b"[[arms]]\nname = 'a'\nonyl = 1\n", "arms.toml", "arms")
-    with pytest.raises(SweepError, match=r"arms.toml:3: arms\[0\].onyl = 1: unknown key; did you mean `only`\?"):
-        documents.read(document, ArmsFile, SweepError)
+def test_a_file_of_variants_is_held_against_its_type() -> None:
+    document = Document.from_toml(b"[[variants]]\nname = 'a'\nonyl = 1\n", "variants.toml", "variants")
+    with pytest.raises(
+        SweepError, match=r"variants.toml:3: variants\[0\].onyl = 1: unknown key; did you mean `only`\?"
+    ):
+        documents.read(document, VariantsFile, SweepError)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airtcp.expressions import Expression, ExpressionError, Template, parse, plain_text
 
-NAMES: dict[str, Any] = {"n": 500, "D_ms": 90, "loss": 1e-4, "arm": "paced", "links.a.rate": "5Mbit/s"}
+NAMES: dict[str, Any] = {"n": 500, "D_ms": 90, "loss": 1e-4, "variant": "paced", "links.a.rate": "5Mbit/s"}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ NAMES: dict[str, Any] = {"n": 500, "D_ms": 90, "loss": 1e-4, "arm": "paced", "li
         ("round(7 / 3, 2)", 2.33),
         ("floor(2.9) + ceil(2.1) + log(1)", 5),
         ("log(8, 2)", 3),
-        ("'a' + arm", "apaced"),
+        ("'a' + variant", "apaced"),
         ("links.a.rate", "5Mbit/s"),
         ("n >= 500", True),
         ("n != 500", False),
@@ -86,13 +86,13 @@ def test_what_is_refused(text: str, words: str) -> None:
         ("9 ** 9 ** 9", ["too large"]),
         ("(10 ** 300) ** 4", ["too large"]),
         ("1e300 * 1e300", ["not a finite number"]),
-        ("arm * 1000000000", ["needs numbers", "'paced'"]),
+        ("variant * 1000000000", ["needs numbers", "'paced'"]),
         ("'%s' % n", ["needs numbers"]),
-        ("-arm", ["needs numbers"]),
-        ("arm + 1", ["cannot be computed"]),
-        ("sqrt(arm)", ["sqrt() takes numbers"]),
+        ("-variant", ["needs numbers"]),
+        ("variant + 1", ["cannot be computed"]),
+        ("sqrt(variant)", ["sqrt() takes numbers"]),
         ("sqrt(1, 2, 3)", ["cannot be computed"]),
-        ("n < arm", ["cannot be computed"]),
+        ("n < variant", ["cannot be computed"]),
     ],
 )
 def test_what_cannot_be_computed(text: str, words: list[str]) -> None:
@@ -194,9 +194,9 @@ def test_no_text_brings_it_down(text: str) -> None:
         ("{n}", 500),
         ("{n / 2}", 250),
         ("{n / 3}", 500 / 3),
-        ("{arm}", "paced"),
-        ("{arm}-{n}", "paced-500"),
-        ("{arm + '}'}", "paced}"),
+        ("{variant}", "paced"),
+        ("{variant}-{n}", "paced-500"),
+        ("{variant + '}'}", "paced}"),
         ("plain", "plain"),
         ("{{n}}", "{n}"),
         ("", ""),

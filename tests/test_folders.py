@@ -313,7 +313,9 @@ def test_a_manifest_of_a_stranger_is_no_traceback(run_folder: Path, wrong: dict[
 
 
 @pytest.mark.parametrize("special", ["pipe", "/dev/zero"])
-@pytest.mark.parametrize("what", ["run", "check", "sweep", "study check", "study run", "arms", "scenario of a sweep"])
+@pytest.mark.parametrize(
+    "what", ["run", "check", "sweep", "study check", "study run", "variants", "scenario of a sweep"]
+)
 def test_a_pipe_or_a_device_is_refused_at_once(
     airtcp: Command, file: Path, tmp_path: Path, what: str, special: str
 ) -> None:
@@ -330,8 +332,8 @@ def test_a_pipe_or_a_device_is_refused_at_once(
         done = airtcp(what, path)
     else:
         text = file.read_text()
-        if what == "arms":
-            text = f'arms = "{path}"\n{text}'
+        if what == "variants":
+            text = f'variants = "{path}"\n{text}'
         else:
             text = text.replace('scenario = "tiny.toml"', f'scenario = "{path}"')
         file.write_text(text)

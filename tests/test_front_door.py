@@ -11,7 +11,7 @@ import pytest
 import airtcp
 from airtcp import stats
 from airtcp.errors import StudyError
-from airtcp.several import means
+from airtcp.replications import means
 from airtcp.study import published
 from airtcp.study.files import read
 from airtcp.study.prepare import prepare

@@ -35,7 +35,7 @@ def binary(tmp_path: Path) -> Path:
 
 def test_it_holds_the_program_its_units_and_their_settings(binary: Path, tmp_path: Path) -> None:
     deb = package(binary, tmp_path / "out")
-    assert re.fullmatch(r"airtcp-host_\d+\.\d+\.\d+_(amd64|arm64)\.deb", deb.name)
+    assert re.fullmatch(r"airtcp-host_\d+\.\d+\.\d+_(amd64|variant64)\.deb", deb.name)
     root = tmp_path / "root"
     subprocess.run(["dpkg-deb", "--extract", deb, root], check=True)
     subprocess.run(["dpkg-deb", "--control", deb, tmp_path / "control"], check=True)

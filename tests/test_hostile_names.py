@@ -84,7 +84,7 @@ flows = [{{ name = "bulk", from = "a", to = "b" }}]
         f"""name = {escaped}
 scenario = "tiny.toml"
 seeds = 1
-arms = [{{ name = {escaped} }}, {{ name = "other" }}]
+variants = [{{ name = {escaped} }}, {{ name = "other" }}]
 [measures]
 use = {{ value = "links.line.utilisation", label = {escaped}, unit = {escaped} }}
 """

@@ -88,9 +88,9 @@ def spoiled(value: Any, key: str = "") -> Any:
 
 
 def with_names(old: Any, new: Any) -> Any:
-    """The names of measures and arms of a matrix as before: other places of it have them as keys."""
+    """The names of measures and variants of a matrix as before: other places of it have them as keys."""
     if isinstance(new, dict):
-        kept = {"name", "arm", "arms", "base", "harmed", "if_twice"} & new.keys()
+        kept = {"name", "variant", "variants", "base", "harmed", "if_twice"} & new.keys()
         return {k: old[k] if k in kept else with_names(old[k], v) for k, v in new.items()}
     return [with_names(a, b) for a, b in zip(old, new, strict=True)] if isinstance(new, list) else new
 

@@ -94,8 +94,8 @@ def test_a_trillion_points(file: Path, keys: str) -> None:
     assert "1000000" in done.stderr
 
 
-def test_arms_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Points are counted while they are listed: each arm may have as many as all together."""
+def test_variants_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are counted while they are listed: each variant may have as many as all together."""
     monkeypatch.setattr(planning, "MAX_RUNS", 100)
     listed = 0
 
@@ -104,7 +104,8 @@ def test_arms_together(monkeypatch: pytest.MonkeyPatch) -> None:
         listed += 1
 
     sweep = tiny(
-        parameters={"links.line.loss": [i / 1000 for i in range(60)]}, arms=[{"name": f"arm {i}"} for i in range(50)]
+        parameters={"links.line.loss": [i / 1000 for i in range(60)]},
+        variants=[{"name": f"variant {i}"} for i in range(50)],
     )
     with pytest.raises(SweepError, match="more than 100 runs"):
         planning.plan(sweep, progress=progress)

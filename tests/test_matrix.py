@@ -23,8 +23,8 @@ from airtcp.report.page import write
 from airtcp.report.print import draw_map, draw_matrix
 from airtcp.study import files, prepare
 from airtcp.study.files import Matrix, MatrixGroup, MatrixMeasure, MatrixRow, MatrixScene
-from airtcp.study.matrix import MOST, Table, doublings
-from airtcp.study.samples import Data, Meaning, Measure, Point
+from airtcp.study.matrix import MOST, PreparedMatrix, doublings
+from airtcp.study.samples import Data, Meaning, MeasureValues, Point
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.planning import plan
 from sample_study import Json, study
@@ -35,7 +35,7 @@ GOODPUT = MatrixMeasure(name="goodput", title="Goodput", better="more", harm=1.3
 SEEDS = 5
 
 Values = Mapping[str, tuple[Sequence[float] | float, Sequence[float] | float]]
-"""Of each arm its latency and its goodput: a value for each seed, or the same for all with a little noise."""
+"""Of each variant its latency and its goodput: a value for each seed, or the same for all with a little noise."""
 
 
 def data(values: Values) -> Data:
@@ -46,9 +46,12 @@ def data(values: Values) -> Data:
         return list(value * noise) if isinstance(value, (int, float)) else list(value)
 
     return Data(
-        [Point(arm, {"path_ms": 10}) for arm in values],
+        [Point(variant, {"path_ms": 10}) for variant in values],
         list(range(1, SEEDS + 1)),
-        {"latency": Measure("latency", Meaning("Latency", "ms")), "goodput": Measure("goodput", Meaning("", "Mbit/s"))},
+        {
+            "latency": MeasureValues("latency", Meaning("Latency", "ms")),
+            "goodput": MeasureValues("goodput", Meaning("", "Mbit/s")),
+        },
         {
             "latency": np.array([spread(latency) for latency, _ in values.values()]),
             "goodput": np.array([spread(goodput) for _, goodput in values.values()]),
@@ -56,11 +59,11 @@ def data(values: Values) -> Data:
     )
 
 
-def table(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> Table:
+def table(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> PreparedMatrix:
     rows = tuple(
-        MatrixRow(arm=arm, changes=tuple(map(str, range((changes or {}).get(arm, 1)))))
-        for arm in values
-        if arm != "plain"
+        MatrixRow(variant=variant, changes=tuple(map(str, range((changes or {}).get(variant, 1)))))
+        for variant in values
+        if variant != "plain"
     )
     matrix = Matrix(
         id="m",
@@ -72,7 +75,7 @@ def table(values: Values, changes: Mapping[str, int] | None = None, margin: floa
         groups=(MatrixGroup(title="old", base="plain", rows=rows),),
         place="study.toml",
     )
-    return Table(matrix, {"one": data(values)})
+    return PreparedMatrix(matrix, {"one": data(values)})
 
 
 def advice(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> Json:
@@ -99,15 +102,15 @@ def test_gains_are_doublings_up_to_what_is_enough() -> None:
 def test_the_best_is_advised_and_the_next_is_runner_up() -> None:
     found = advice({"plain": (1600, 10), "good": (400, 10), "best": (100, 10), "none": (1600, 10)})
     assert found["outcome"] == "remedy"
-    assert found["arms"] == ["best", "good"]
+    assert found["variants"] == ["best", "good"]
 
 
 def test_of_equals_the_one_that_changes_less() -> None:
     values: Values = {"plain": (1600, 10), "both": (100, 10.5), "alone": (105, 10), "weak": (800, 10)}
-    assert advice(values, {"both": 2})["arms"] == ["alone", "both"]
-    assert advice(values)["arms"] == ["both", "alone"]
+    assert advice(values, {"both": 2})["variants"] == ["alone", "both"]
+    assert advice(values)["variants"] == ["both", "alone"]
     # More than the margin apart, effort does not count.
-    assert advice({**values, "alone": (150, 10)}, {"both": 2})["arms"] == ["both", "alone"]
+    assert advice({**values, "alone": (150, 10)}, {"both": 2})["variants"] == ["both", "alone"]
 
 
 def priced(rows: Sequence[MatrixRow], values: Values, **measure: Any) -> Json:
@@ -119,24 +122,26 @@ def priced(rows: Sequence[MatrixRow], values: Values, **measure: Any) -> Json:
         measures=(msgspec.structs.replace(LATENCY, **measure), GOODPUT),
         groups=(MatrixGroup(title="old", base="plain", rows=tuple(rows)),),
     )
-    found: Json = Table(matrix, {"one": data(values)}).to_dict()["groups"][0]
+    found: Json = PreparedMatrix(matrix, {"one": data(values)}).to_dict()["groups"][0]
     return found
 
 
 def test_of_equals_the_one_whose_dearest_change_is_cheaper() -> None:
-    rows = [MatrixRow(arm="a", changes=("servers",)), MatrixRow(arm="b", changes=("setting", "driver"))]
+    rows = [MatrixRow(variant="a", changes=("servers",)), MatrixRow(variant="b", changes=("setting", "driver"))]
     values: Values = {"plain": (800, 10), "a": (100, 10), "b": (110, 10)}
-    assert priced(rows, values)["advice"][0]["arms"] == ["b", "a"]
-    assert priced([rows[0], MatrixRow(arm="b", changes=("servers", "driver"))], values)["advice"][0]["arms"] == [
+    assert priced(rows, values)["advice"][0]["variants"] == ["b", "a"]
+    assert priced([rows[0], MatrixRow(variant="b", changes=("servers", "driver"))], values)["advice"][0][
+        "variants"
+    ] == [
         "a",
         "b",
     ]
 
 
 def test_a_row_about_which_a_measure_says_nothing_is_never_advised() -> None:
-    rows = [MatrixRow(arm="stream", without=("goodput",)), MatrixRow(arm="b", changes=("driver",))]
+    rows = [MatrixRow(variant="stream", without=("goodput",)), MatrixRow(variant="b", changes=("driver",))]
     found = priced(rows, {"plain": (800, 10), "stream": (60, 4), "b": (400, 10)})
-    assert found["advice"][0]["arms"] == ["b"]
+    assert found["advice"][0]["variants"] == ["b"]
     stream = found["rows"][1]["cells"][0]
     assert list(stream["measures"]) == ["latency"]
     assert stream["score"] is None
@@ -144,17 +149,17 @@ def test_a_row_about_which_a_measure_says_nothing_is_never_advised() -> None:
 
 def test_a_factor_of_one_lets_nothing_get_worse_beyond_chance() -> None:
     values: Values = {"plain": (100, 10), "a": ([104, 105, 106, 105, 104], 20)}
-    rows = [MatrixRow(arm="a", changes=("driver",))]
-    assert priced(rows, values, harm=1.5)["advice"][0]["arms"] == ["a"]
+    rows = [MatrixRow(variant="a", changes=("driver",))]
+    assert priced(rows, values, harm=1.5)["advice"][0]["variants"] == ["a"]
     assert priced(rows, values, harm=1)["advice"][0]["outcome"] == "nothing"
     by_chance: Values = {"plain": (100, 10), "a": ([90, 120, 95, 112, 99], 20)}
-    assert priced(rows, by_chance, harm=1)["advice"][0]["arms"] == ["a"]
+    assert priced(rows, by_chance, harm=1)["advice"][0]["variants"] == ["a"]
 
 
 def test_what_harms_is_out() -> None:
     found = table({"plain": (1600, 10), "harsh": (60, 5), "mild": (400, 9)})
-    assert found.to_dict()["groups"][0]["advice"][0]["arms"] == ["mild"]
-    cells = {row["arm"]: row["cells"][0] for row in found.to_dict()["groups"][0]["rows"]}
+    assert found.to_dict()["groups"][0]["advice"][0]["variants"] == ["mild"]
+    cells = {row["variant"]: row["cells"][0] for row in found.to_dict()["groups"][0]["rows"]}
     assert cells["harsh"]["harmed"] == ["goodput"]
     assert cells["harsh"]["score"]["value"] > cells["mild"]["score"]["value"], "its score alone would have won"
     # What gets worse and stays good enough harms nobody.
@@ -172,12 +177,12 @@ def test_none_is_needed_or_none_helps_or_it_is_open() -> None:
         "one seed settles nothing"
     )
     # Even where all is fine, twice the goodput is worth having.
-    assert advice({"plain": (20, 10), "fast": (20, 30)})["arms"] == ["fast"]
+    assert advice({"plain": (20, 10), "fast": (20, 30)})["variants"] == ["fast"]
 
 
 def test_the_advice_says_what_it_rests_on() -> None:
     found = advice({"plain": (1600, 10), "quick": (100, 8), "full": (160, 11)})
-    assert found["arms"][0] == "quick"
+    assert found["variants"][0] == "quick"
     assert found["if_twice"] == {"goodput": "full"}
 
 
@@ -191,14 +196,14 @@ def test_advice_keeps_its_promises(values: list[tuple[float, float]], margin: fl
     named = {"plain": values[0]} | {f"r{i}": v for i, v in enumerate(values[1:])}
     document = table(named, margin=margin).to_dict()["groups"][0]
     found = document["advice"][0]
-    cells = {row["arm"]: row["cells"][0] for row in document["rows"]}
-    for arm in found["arms"] if found["outcome"] == "remedy" else []:
-        assert not cells[arm]["harmed"]
-        assert cells[arm]["score"]["value"] >= math.log2(margin) - 1e-5
-        assert cells[arm]["score"]["lo"] > 0
+    cells = {row["variant"]: row["cells"][0] for row in document["rows"]}
+    for variant in found["variants"] if found["outcome"] == "remedy" else []:
+        assert not cells[variant]["harmed"]
+        assert cells[variant]["score"]["value"] >= math.log2(margin) - 1e-5
+        assert cells[variant]["score"]["lo"] > 0
     # Units do not matter.
-    scaled = {arm: (latency, goodput * factor) for arm, (latency, goodput) in named.items()}
-    assert advice(scaled, margin=margin)["arms"] == found["arms"]
+    scaled = {variant: (latency, goodput * factor) for variant, (latency, goodput) in named.items()}
+    assert advice(scaled, margin=margin)["variants"] == found["variants"]
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -213,7 +218,7 @@ title = "Which when"
 margin = 1.5
 measures = [{ name = "utilisation", better = "more", enough = 90, harm = 1.2 }]
 scenes = [{ experiment = "flows", title = "Flows", where = { n = 4 } }]
-groups = [{ title = "All", base = "plain", rows = [{ arm = "CoDel", changes = ["router"] }] }]
+groups = [{ title = "All", base = "plain", rows = [{ variant = "CoDel", changes = ["router"] }] }]
 """
 EXPERIMENT = """
 id = "flows"
@@ -224,9 +229,9 @@ scenario = "../line.toml"
 n = [1, 4]
 [set]
 "nodes.servers.count" = "{n}"
-[[arms]]
+[[variants]]
 name = "plain"
-[[arms]]
+[[variants]]
 name = "CoDel"
 set = { "links.bottleneck.queue" = "codel" }
 [measures]
@@ -251,7 +256,7 @@ def test_a_matrix_is_read(folder: Path) -> None:
     prepare.prepare(found, "quick")
     (one,) = found.matrices
     assert one.measures == (MatrixMeasure(name="utilisation", better="more", enough=90, harm=1.2),)
-    assert one.groups[0].rows == (MatrixRow(arm="CoDel", changes=("router",)),)
+    assert one.groups[0].rows == (MatrixRow(variant="CoDel", changes=("router",)),)
     assert found.only(experiments=["flows"]).matrices == found.matrices
 
 
@@ -265,10 +270,10 @@ def test_a_matrix_is_read(folder: Path) -> None:
         ('name = "utilisation"', 'name = "rows"', "rows has rows in flows: one number per run is needed"),
         ('experiment = "flows"', 'experiment = "flow"', "no experiment has that id"),
         (", where = { n = 4 }", "", r"n varies: keep one value with `where = \{ n = 1 \}`"),
-        ("n = 4", "n = 3", r"has no arm that runs at n = 3"),
+        ("n = 4", "n = 3", r"has no variant that runs at n = 3"),
         ("n = 4", "m = 4", "no parameter 'm'"),
-        ('base = "plain"', 'base = "plane"', "no experiment has the arm 'plane'"),
-        ('arm = "CoDel"', 'arm = "plain"', r'rows\[0\].arm = "plain": appears twice: each arm'),
+        ('base = "plain"', 'base = "plane"', "no experiment has the variant 'plane'"),
+        ('variant = "CoDel"', 'variant = "plain"', r'rows\[0\].variant = "plain": appears twice: each variant'),
         ('changes = ["router"]', 'change = ["router"]', "unknown key"),
         ('groups = [{ title = "All"', 'groups = [{ titel = "All"', r"groups\[0\].title: missing; must be text"),
     ],
@@ -311,28 +316,28 @@ def mapped(folder: Path) -> Path:
 def test_a_map_is_the_advice_at_each_point(mapped: Path) -> None:
     matrix = files.read(mapped).matrices[0]
     points = [
-        Point(arm, {"n": n, "rate": rate})
-        for arm in ("plain", "CoDel")
+        Point(variant, {"n": n, "rate": rate})
+        for variant in ("plain", "CoDel")
         for n in (1, 4)
         for rate in ("10Mbit/s", "20Mbit/s", "40Mbit/s")
     ]
     # CoDel helps four flows at the lowest rate, and nobody else.
     means = [
-        (85 if point.arm == "CoDel" else 30) if point.parameters == {"n": 4, "rate": "10Mbit/s"} else 95
+        (85 if point.variant == "CoDel" else 30) if point.parameters == {"n": 4, "rate": "10Mbit/s"} else 95
         for point in points
     ]
     noise = np.random.default_rng(7).normal(1, 0.001, SEEDS)
     runs = Data(
         points,
         list(range(SEEDS)),
-        {"utilisation": Measure("utilisation", Meaning("", "%"))},
+        {"utilisation": MeasureValues("utilisation", Meaning("", "%"))},
         {"utilisation": np.array([mean * noise for mean in means])},
     )
-    (found,) = Table(matrix, {"flows": runs}).to_dict()["maps"]
+    (found,) = PreparedMatrix(matrix, {"flows": runs}).to_dict()["maps"]
     assert (found["x"]["values"], found["y"]["values"]) == ([1, 4], ["10Mbit/s", "20Mbit/s", "40Mbit/s"])
     told = [[advice["outcome"] for advice in row] for row in found["groups"][0]["cells"]]
     assert told == [["fine", "remedy"], ["fine", "fine"], ["fine", "fine"]]
-    assert found["groups"][0]["cells"][0][1]["arms"] == ["CoDel"]
+    assert found["groups"][0]["cells"][0][1]["variants"] == ["CoDel"]
     shown_as = msgspec.convert(found, model.MatrixMap)
     head, rows = lines(shown_as, shown_as.groups[0])
     assert head == ["rate \N{DOWNWARDS ARROW} n \N{RIGHTWARDS ARROW}", "1", "4"]
@@ -369,12 +374,12 @@ def test_a_map_is_left_out_without_its_experiment(mapped: Path) -> None:
     assert [len(m.maps) for m in files.read(mapped).matrices] == [1]
 
 
-# --- arms that sweeps share -------------------------------------------------------------------------------------------
+# --- variants that sweeps share -------------------------------------------------------------------------------------
 
-ARMS = """
-[[arms]]
+VARIANTS = """
+[[variants]]
 name = "plain"
-[[arms]]
+[[variants]]
 name = "CoDel"
 set = { "links.*.queue" = "codel" }
 """
@@ -387,45 +392,47 @@ def sweep_of(experiment: Path) -> Sweep:
     return Sweep.from_document(document, experiment, experiment.parent.parent)
 
 
-def shared(folder: Path, arms: str) -> Sweep:
-    (folder / "arms.toml").write_text(ARMS)
-    head = EXPERIMENT.split("[[arms]]")[0].replace("[parameters]", f"arms = {arms}\n[parameters]")
+def shared(folder: Path, variants: str) -> Sweep:
+    (folder / "variants.toml").write_text(VARIANTS)
+    head = EXPERIMENT.split("[[variants]]")[0].replace("[parameters]", f"variants = {variants}\n[parameters]")
     file = folder / "experiments/flows.toml"
     file.write_text(head + "[measures]" + EXPERIMENT.split("[measures]")[1])
     return sweep_of(file)
 
 
-def test_arms_come_from_a_file_and_a_star_means_every_name(folder: Path) -> None:
-    sweep = shared(folder, '"../arms.toml"')
-    assert [arm.name for arm in sweep.arm_list] == ["plain", "CoDel"]
-    scenario = json.loads(next(p for p in plan(sweep).points if p.arm == "CoDel").task.scenario)
+def test_variants_come_from_a_file_and_a_star_means_every_name(folder: Path) -> None:
+    sweep = shared(folder, '"../variants.toml"')
+    assert [variant.name for variant in sweep.variant_list] == ["plain", "CoDel"]
+    scenario = json.loads(next(p for p in plan(sweep).points if p.variant == "CoDel").task.scenario)
     assert {link["name"]: link["queue"]["name"] for link in scenario["links"]} == {
         "servers-router": "codel",
         "bottleneck": "codel",
     }
-    assert [a.name for a in shared(folder, '{ file = "../arms.toml", only = ["CoDel"] }').arm_list] == ["CoDel"]
-    assert [a.name for a in shared(folder, '{ file = "../arms.toml", without = ["CoDel"] }').arm_list] == ["plain"]
+    assert [a.name for a in shared(folder, '{ file = "../variants.toml", only = ["CoDel"] }').variant_list] == ["CoDel"]
+    assert [a.name for a in shared(folder, '{ file = "../variants.toml", without = ["CoDel"] }').variant_list] == [
+        "plain"
+    ]
 
 
 @pytest.mark.parametrize(
-    ("arms", "message"),
+    ("variants", "message"),
     [
         ('"../none.toml"', "cannot be read: No such file"),
-        ('"../line.toml"', r"must hold \[\[arms\]\] and nothing else"),
-        ('{ file = "../arms.toml", without = ["codel"] }', "has no such arm.*CoDel"),
-        ('{ file = "../arms.toml", only = [], without = [] }', "use either `only` or `without`, not both"),
-        ("{ only = [] }", "arms.file: missing; must be text"),
-        ('{ file = "../arms.toml", except = [] }', "unknown key"),
+        ('"../line.toml"', r"must hold \[\[variants\]\] and nothing else"),
+        ('{ file = "../variants.toml", without = ["codel"] }', "has no such variant.*CoDel"),
+        ('{ file = "../variants.toml", only = [], without = [] }', "use either `only` or `without`, not both"),
+        ("{ only = [] }", "variants.file: missing; must be text"),
+        ('{ file = "../variants.toml", except = [] }', "unknown key"),
     ],
 )
-def test_faults_of_shared_arms(folder: Path, arms: str, message: str) -> None:
+def test_faults_of_shared_variants(folder: Path, variants: str, message: str) -> None:
     with pytest.raises(SweepError, match=message):
-        shared(folder, arms)
+        shared(folder, variants)
 
 
 def test_a_star_that_finds_nothing_is_a_fault(folder: Path) -> None:
-    sweep = shared(folder, '"../arms.toml"')
-    (folder / "arms.toml").write_text(ARMS.replace("links.*.queue", "wlans.*.ap_radio.transmit"))
+    sweep = shared(folder, '"../variants.toml"')
+    (folder / "variants.toml").write_text(VARIANTS.replace("links.*.queue", "wlans.*.ap_radio.transmit"))
     with pytest.raises(SweepError, match="the scenario has no wlans"):
         plan(sweep_of(folder / "experiments/flows.toml"))
     assert plan(sweep)
@@ -512,7 +519,7 @@ def test_equal_matrices_give_equal_figures(read: model.Matrix) -> None:
     [
         (("groups", 0, "rows", 0, "cells"), [], "has 0 cells"),
         (("groups", 0, "base"), "paced", "must have its base first"),
-        (("groups", 0, "advice", 0, "arms"), ["nobody"], "names 'nobody'"),
+        (("groups", 0, "advice", 0, "variants"), ["nobody"], "names 'nobody'"),
         (("scenes", 0, "experiment"), "nowhere", "names experiment 'nowhere'"),
     ],
 )

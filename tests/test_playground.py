@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from airtcp import _airtcp, links
+from airtcp import _airtcp, share_url
 from airtcp._text import is_link
 from browsing import NEEDS_CHROMIUM, NEEDS_FIREFOX, WIDTHS, Visit, in_firefox
 from conftest import AIRTCP, EXAMPLES, ROOT, SMALL, Command
@@ -181,17 +181,17 @@ def test_firefox_has_the_bits_of_every_scenario(tmp_path: Path) -> None:
 
 
 def test_a_link_holds_its_scenario() -> None:
-    link = links.Link(SMALL, ("flows.bulk.tcp.cc=bbr", 'coop=[{ name = "a&b#" }]'))
+    link = share_url.SharedScenario(SMALL, ("flows.bulk.tcp.cc=bbr", 'coop=[{ name = "a&b#" }]'))
     assert is_link(link.fragment())
     assert not is_link("examples/walk.toml")
-    assert links.read(link.fragment()) == link
-    assert links.read("file:///tmp/page.html" + link.fragment()) == link
+    assert share_url.read(link.fragment()) == link
+    assert share_url.read("file:///tmp/page.html" + link.fragment()) == link
 
 
 def damaged() -> Iterator[tuple[str, str]]:
-    good = links.Link(SMALL).fragment()
+    good = share_url.SharedScenario(SMALL).fragment()
     packer = zlib.compressobj(9, wbits=-15)
-    bomb = packer.compress(b"x" * (links.MOST_TOML + 1)) + packer.flush()
+    bomb = packer.compress(b"x" * (share_url.MOST_TOML + 1)) + packer.flush()
     yield good[:-20], "cut or damaged"
     yield "#s=", "cut or damaged"
     yield "#s=<script>alert(1)</script>", "cut or damaged"
@@ -203,8 +203,8 @@ def damaged() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("link", "told"), list(damaged()))
 def test_a_damaged_link_is_told(link: str, told: str, airtcp: Command) -> None:
-    with pytest.raises(links.LinkError, match=told):
-        links.read(link)
+    with pytest.raises(share_url.ShareUrlError, match=told):
+        share_url.read(link)
     if len(link) < 10_000:
         done = airtcp("run", link)
         assert done.returncode == 2
@@ -213,7 +213,7 @@ def test_a_damaged_link_is_told(link: str, told: str, airtcp: Command) -> None:
 
 
 def test_a_link_runs_natively_and_tells_its_hash(airtcp: Command) -> None:
-    link = links.Link(SMALL, ("flows.bulk.tcp.cc=bbr",)).fragment()
+    link = share_url.SharedScenario(SMALL, ("flows.bulk.tcp.cc=bbr",)).fragment()
     done = airtcp("run", link, "--no-save", "-q")
     assert done.returncode == 0, done.stderr
     done = airtcp("run", link, "--no-save")
@@ -251,7 +251,7 @@ def test_export_is_one_file_with_the_scenario(airtcp: Command, scenario: Path, t
     assert done.returncode == 0, done.stderr
     given = re.search(r'<script type="application/json" id="given">(.*?)</script>', out.read_text())
     assert given is not None
-    assert links.read(given[1]) == links.Link(SMALL, ("flows.bulk.tcp.cc=bbr",))
+    assert share_url.read(given[1]) == share_url.SharedScenario(SMALL, ("flows.bulk.tcp.cc=bbr",))
 
 
 @INSTALLED
@@ -330,7 +330,7 @@ def shortened(story: Path) -> str:
 def test_firefox_has_the_bits_of_this_machine(tmp_path: Path) -> None:
     same_engine()
     texts = [shortened(story) for story in STORIES]
-    fragments = [links.Link(text, ("seed=7",)).fragment() for text in texts]
+    fragments = [share_url.SharedScenario(text, ("seed=7",)).fragment() for text in texts]
     found = in_firefox(PAGE, fragments, "data-runs", tmp_path)
     assert found == [f"{native(text)['hash']} {native(text, 'seed=7')['hash']}" for text in texts]
 
@@ -341,7 +341,7 @@ def test_firefox_has_the_bits_of_this_machine(tmp_path: Path) -> None:
 def test_chromium_has_the_bits_of_this_machine(browser: Any, story: Path) -> None:
     same_engine()
     text = shortened(story)
-    with opened(browser, links.Link(text, ("seed=7",)).fragment()) as visit:
+    with opened(browser, share_url.SharedScenario(text, ("seed=7",)).fragment()) as visit:
         assert hashes(visit) == [native(text)["hash"], native(text, "seed=7")["hash"]]
         assert visit.said == []
         assert [url for url in visit.asked if not url.startswith(("file:", "blob:"))] == []
@@ -399,7 +399,7 @@ def test_text_and_controls_follow_each_other(browser: Any) -> None:
 
     same_engine()
     text = (ROOT / "playground/stories/call.toml").read_text().replace('"10s"', '"2s"').replace('start = "2s"', "")
-    with opened(browser, links.Link(text).fragment()) as visit:
+    with opened(browser, share_url.SharedScenario(text).fragment()) as visit:
         page = visit.page
         [before] = hashes(visit)
         page.locator("#control-snr-0").fill("20")
@@ -418,9 +418,9 @@ def test_text_and_controls_follow_each_other(browser: Any) -> None:
         # The link in the address bar is the scenario.
         written = page.input_value("#toml")
         deadline = time.monotonic() + 20
-        while links.read(page.url).toml != written and time.monotonic() < deadline:
+        while share_url.read(page.url).toml != written and time.monotonic() < deadline:
             page.wait_for_timeout(50)
-        assert links.read(page.url).toml == written
+        assert share_url.read(page.url).toml == written
 
 
 @BUILT
@@ -428,7 +428,7 @@ def test_text_and_controls_follow_each_other(browser: Any) -> None:
 def test_a_control_of_a_faulty_text_tells_the_fault(browser: Any) -> None:
     same_engine()
     text = shortened(ROOT / "playground/stories/call.toml")
-    with opened(browser, links.Link(text, ("seed=7",)).fragment()) as visit:
+    with opened(browser, share_url.SharedScenario(text, ("seed=7",)).fragment()) as visit:
         page = visit.page
         # The workers have begun by the time that the fault is seen.
         bad = text.replace('kind = "host"', 'kind = "hots"', 1)
@@ -448,7 +448,7 @@ def test_a_control_of_a_faulty_text_tells_the_fault(browser: Any) -> None:
 @NEEDS_CHROMIUM
 def test_the_page_tells_a_hash_and_how_to_verify_it(browser: Any, airtcp: Command, tmp_path: Path) -> None:
     same_engine()
-    with opened(browser, links.Link(SMALL, ("seed=7",)).fragment()) as visit:
+    with opened(browser, share_url.SharedScenario(SMALL, ("seed=7",)).fragment()) as visit:
         page = visit.page
         page.locator("#native summary").click()
         shown = page.locator("#hashes code").all_inner_texts()
@@ -463,7 +463,7 @@ def test_the_page_tells_a_hash_and_how_to_verify_it(browser: Any, airtcp: Comman
 def test_a_drag_is_followed_and_ends_in_the_whole_run(browser: Any) -> None:
     same_engine()
     text = shortened(ROOT / "playground/stories/coop.toml")
-    with opened(browser, links.Link(text, ("seed=7",)).fragment()) as visit:
+    with opened(browser, share_url.SharedScenario(text, ("seed=7",)).fragment()) as visit:
         page = visit.page
         looks = page.evaluate("""async () => {
           const control = document.getElementById("control-count-0"), pictures = [];
@@ -493,7 +493,7 @@ def test_a_drag_is_followed_and_ends_in_the_whole_run(browser: Any) -> None:
 def test_a_hostile_link_is_a_sentence_or_text(browser: Any) -> None:
     script = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     text = SMALL.replace('name = "small"', f"name = '{script}'\ndescription = '{script}'")
-    with opened(browser, links.Link(text, (f"description='{script}'",)).fragment()) as visit:
+    with opened(browser, share_url.SharedScenario(text, (f"description='{script}'",)).fragment()) as visit:
         assert script in visit.page.input_value("#toml")
         assert visit.page.locator("img, body script:not([id]):not([type=module])").count() == 0
         assert visit.said == []
@@ -520,12 +520,14 @@ def worlds() -> Iterator[tuple[str, str]]:
 @NEEDS_CHROMIUM
 @pytest.mark.parametrize(("toml", "told"), list(worlds()), ids=[f"world{i}" for i in range(7)])
 def test_a_link_with_too_large_a_world_is_a_sentence(browser: Any, toml: str, told: str) -> None:
-    with Visit(browser, PAGE.as_uri() + links.Link(toml, ("__proto__.x=1",)).fragment(), offline=True) as visit:
+    with Visit(
+        browser, PAGE.as_uri() + share_url.SharedScenario(toml, ("__proto__.x=1",)).fragment(), offline=True
+    ) as visit:
         page = visit.page
         page.locator("#faults", has_text=told).wait_for(timeout=120_000)
         assert page.evaluate("[({}).polluted, ({}).x, Object.keys(Object.prototype).length]") == [None, None, 0]
         # The page goes on: another link runs.
-        page.evaluate("fragment => { location.hash = fragment }", links.Link(SMALL).fragment())
+        page.evaluate("fragment => { location.hash = fragment }", share_url.SharedScenario(SMALL).fragment())
         page.wait_for_selector(READY, timeout=60_000)
         assert hashes(visit) == [native(SMALL)["hash"]]
         assert visit.said == []
@@ -535,7 +537,7 @@ def test_a_link_with_too_large_a_world_is_a_sentence(browser: Any, toml: str, to
 @NEEDS_CHROMIUM
 def test_a_link_of_ten_megabytes_is_a_sentence(browser: Any) -> None:
     # Chromium itself takes no address of more than 2 MB; a page may set one.
-    with opened(browser, links.Link(SMALL).fragment()) as visit:
+    with opened(browser, share_url.SharedScenario(SMALL).fragment()) as visit:
         for size in (100_000, 1_900_000):
             visit.page.evaluate("size => { location.hash = '#s=' + 'A'.repeat(size) }", size)
             visit.page.wait_for_selector("#state:has-text('more than 65536 characters')", timeout=20_000)
@@ -548,7 +550,7 @@ def test_an_exported_link_is_data_in_the_page(airtcp: Command, tmp_path: Path) -
     out = tmp_path / "page.html"
     script = "</script><script>alert(1)</script><!--"
     toml = SMALL.replace('name = "small"', f"name = 'small'\ndescription = '{script}'")
-    link = links.Link(toml, (f"description='{script}'",)).fragment()
+    link = share_url.SharedScenario(toml, (f"description='{script}'",)).fragment()
     done = airtcp("play", link + "&other=</script><script>alert(2)</script>", "--export", out)
     assert done.returncode == 0, done.stderr
     page, plain = out.read_text(), PAGE.read_text()
@@ -583,7 +585,7 @@ def test_the_policy_of_the_page_has_no_holes() -> None:
 @NEEDS_CHROMIUM
 def test_a_run_that_is_too_long_is_told_before(browser: Any) -> None:
     text = (ROOT / "examples/backbone.toml").read_text()
-    with Visit(browser, PAGE.as_uri() + links.Link(text).fragment(), offline=True) as visit:
+    with Visit(browser, PAGE.as_uri() + share_url.SharedScenario(text).fragment(), offline=True) as visit:
         told = "text=/run it with the command line|The command below runs it natively/"
         visit.page.wait_for_selector(told, timeout=60_000)
         assert visit.said == []

@@ -149,7 +149,7 @@ FACTOR = re.compile(r" [<>]=? ([0-9.]+) \* ")
 
 
 def test_runs_that_are_said_to_be_the_same_are(found: Json) -> None:
-    """An identity that compares arms has one value on both sides, in the mean; a bound may be a part of it."""
+    """An identity that compares variants has one value on both sides, in the mean; a bound may be a part of it."""
     for entry in found["findings"]:
         if entry["kind"] == "identity":
             for check in entry["checks"]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import airtcp
 from airtcp import Flow, Job, Link, Node, Results, Scenario, ScenarioError, TcpOptions, _airtcp
-from airtcp._part import to_toml_string, to_toml_value
+from airtcp._scenario_table import to_toml_string, to_toml_value
 from airtcp.execution import _Cores
 from airtcp.scenario import Cubic, Fifo, Record, Transfer
 from conftest import ROOT, SMALL

@@ -15,7 +15,7 @@ from airtcp.analysis.results import POLICIES
 from airtcp.cli.commands import host
 from airtcp.cli.parser import command_line
 from airtcp.execution import Execution
-from airtcp.report import network
+from airtcp.report import network, signal_texts
 from airtcp.tasks import kernels
 from airtcp.traffic_kinds import BULK, ONE_WAY_PROBES, PROBES, TCP, TIMED, WITHOUT_MEASURE
 from conftest import ROOT
@@ -64,7 +64,7 @@ def test_applications_on_tcp_are_those_of_the_engine(kind: str) -> None:
 def test_the_picture_of_a_network_has_words_for_all_policies() -> None:
     assert sorted(network.QUEUE_TITLES) == sorted(NAMES["queue"])
     assert sorted(network.TRANSMIT_QUEUES) == sorted(NAMES["transmit"])
-    assert sorted(network.SIGNAL_TEXTS) == sorted(NAMES["signal"])
+    assert sorted(signal_texts.SIGNAL_TEXTS) == sorted(NAMES["signal"])
     standards = [option["const"] for option in SCHEMA["$defs"]["Standard"]["oneOf"]]
     assert sorted((*network.WIDE_STANDARDS, *network.NARROW_STANDARDS)) == sorted(standards)
 

@@ -21,11 +21,11 @@ import airtcp
 from airtcp import cli
 from airtcp.errors import ResultsError
 from airtcp.figure_style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
-from airtcp.report import interactive, look, model
+from airtcp.report import interactive, model, plot_style
 from airtcp.report.page import anchor, file_name, grouped, measured, write
 from browsing import NEEDS_CHROMIUM, WIDTHS, Outline, Visit
 from conftest import Command
-from sample_study import ARMS, Json, study
+from sample_study import VARIANTS, Json, study
 
 
 def save(folder: Path, content: Json) -> Path:
@@ -161,8 +161,8 @@ def test_names_stay_in_the_folder_and_in_the_page(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ({"format": "other"}, r"format = 'other': must be 'airtcp-study'"),
-        ({"format_version": 3}, r"format 3 .*update airtcp"),
-        ({"format_version": 1}, r"format 1 .*older rule.*same command"),
+        ({"format_version": 4}, r"format 4 .*update airtcp"),
+        ({"format_version": 2}, r"format 2 .*older rules.*same command"),
         ({"title": None}, r"study\.json: .*\$\.title"),
         ({"findings": [{"id": "x"}]}, r"study\.json: .*`claim`.*\$\.findings\[0\]"),
         ({"status": "done"}, r"\$\.status"),
@@ -254,11 +254,11 @@ def test_findings_stand_beside_the_plots_of_their_figure(
     assert [(g.figure, len(g.plots), len(g.findings)) for g in groups] == expected
 
 
-def test_an_arm_has_one_look_in_the_whole_study(content: Json, tmp_path: Path) -> None:
-    looks = look.looks(parsed(content, tmp_path))
-    assert len({looks[arm].colour for arm in ARMS}) == len(ARMS)
-    assert len({(look.line, look.marker) for name, look in looks.items() if name in ARMS}) == len(ARMS)
-    assert looks[ARMS[0]] == look.Look(0, 0, 0, 0, 0)
+def test_a_variant_has_one_look_in_the_whole_study(content: Json, tmp_path: Path) -> None:
+    looks = plot_style.series_styles(parsed(content, tmp_path))
+    assert len({looks[variant].colour for variant in VARIANTS}) == len(VARIANTS)
+    assert len({(look.line, look.marker) for name, look in looks.items() if name in VARIANTS}) == len(VARIANTS)
+    assert looks[VARIANTS[0]] == plot_style.SeriesStyle(0, 0, 0, 0, 0)
 
 
 def with_names(*figures: list[str]) -> model.Study:
@@ -270,12 +270,12 @@ def with_names(*figures: list[str]) -> model.Study:
     return model.Study(study="s", title="s", experiments=[model.Experiment(id="e", title="e", plots=plots)])
 
 
-def test_an_arm_keeps_its_colour_when_parameters_follow() -> None:
-    names = [f"{arm}, n = {n}" for arm in ("Reno, paced", "Reno") for n in (500, 1500)]
-    looks = look.looks(with_names(["Reno", "Reno, paced"], names))
-    for arm in ("Reno", "Reno, paced"):
-        assert {looks[f"{arm}, n = {n}"].colour for n in (500, 1500)} == {looks[arm].colour}
-        assert looks[f"{arm}, n = 500"].line != looks[f"{arm}, n = 1500"].line
+def test_a_variant_keeps_its_colour_when_parameters_follow() -> None:
+    names = [f"{variant}, n = {n}" for variant in ("Reno, paced", "Reno") for n in (500, 1500)]
+    looks = plot_style.series_styles(with_names(["Reno", "Reno, paced"], names))
+    for variant in ("Reno", "Reno, paced"):
+        assert {looks[f"{variant}, n = {n}"].colour for n in (500, 1500)} == {looks[variant].colour}
+        assert looks[f"{variant}, n = 500"].line != looks[f"{variant}, n = 1500"].line
     assert len({looks[name] for name in names}) == 4
     for signs in ("shade", "line", "marker"):
         assert len({getattr(looks[f"Reno, n = {n}"], signs) for n in (500, 1500)}) == 2
@@ -285,7 +285,7 @@ def test_colours_repeat_only_when_they_run_out() -> None:
     first = [f"a{i}" for i in range(4)]
     second = [f"b{i}" for i in range(6)]
     third = [f"c{i}" for i in range(9)]
-    looks = look.looks(with_names(first, second, third, ["a0", "c0"]))
+    looks = plot_style.series_styles(with_names(first, second, third, ["a0", "c0"]))
     assert len({looks[name].colour for name in second}) == 6
     assert len({(looks[name].colour, looks[name].line, looks[name].marker) for name in third}) == 9
 
@@ -308,7 +308,7 @@ def test_colours_repeat_only_when_they_run_out() -> None:
     ],
 )
 def test_numbers_for_readers(value: object, text: str) -> None:
-    assert look.number(value) == text
+    assert plot_style.number(value) == text
 
 
 def test_measured_text_keeps_its_words() -> None:
@@ -326,24 +326,24 @@ def bars(**series: dict[str, float | None]) -> model.Plot:
 
 def test_bars_that_share_no_place_stand_in_its_middle() -> None:
     own = bars(a={"a": 1}, b={"b": 2})
-    assert (look.stand_alone(own), look.needs_legend(own)) == (True, False)
+    assert (plot_style.stand_alone(own), plot_style.needs_legend(own)) == (True, False)
     gaps = bars(a={"x": 1, "y": None}, b={"x": None, "y": 2})
-    assert (look.stand_alone(gaps), look.needs_legend(gaps)) == (True, True)
+    assert (plot_style.stand_alone(gaps), plot_style.needs_legend(gaps)) == (True, True)
     shared = bars(a={"x": 1, "y": 2}, b={"x": 1})
-    assert (look.stand_alone(shared), look.needs_legend(shared)) == (False, True)
+    assert (plot_style.stand_alone(shared), plot_style.needs_legend(shared)) == (False, True)
 
 
 def test_log_ticks() -> None:
-    assert look.log_ticks([193, 7500]) == [100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000]
-    assert look.log_ticks([1, 1e6]) == [10.0**i for i in range(7)]
-    assert look.log_ticks([0, -1]) == []
+    assert plot_style.log_ticks([193, 7500]) == [100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000]
+    assert plot_style.log_ticks([1, 1e6]) == [10.0**i for i in range(7)]
+    assert plot_style.log_ticks([0, -1]) == []
 
 
 def test_plotly_knows_every_property(content: Json, tmp_path: Path) -> None:
     from plotly.graph_objects import Figure
 
     parsed_study = parsed(content, tmp_path)
-    looks = look.looks(parsed_study)
+    looks = plot_style.series_styles(parsed_study)
     for experiment in parsed_study.experiments:
         for plot in experiment.plots:
             figure = interactive.figure(plot, looks)
@@ -354,7 +354,7 @@ def test_plotly_knows_every_property(content: Json, tmp_path: Path) -> None:
 def test_a_dense_cloud_is_one_path(content: Json, tmp_path: Path) -> None:
     parsed_study = parsed(content, tmp_path)
     plot = parsed_study.experiments[1].plots[0]
-    figure = interactive.figure(plot, look.looks(parsed_study))
+    figure = interactive.figure(plot, plot_style.series_styles(parsed_study))
     for series, cloud, trace in zip(plot.series, figure["clouds"], figure["data"], strict=True):
         values = struct.unpack(f"<{len(series.x)}f", base64.b64decode(cloud["x"]))
         assert values == pytest.approx(series.x, rel=1e-6)
@@ -366,7 +366,7 @@ def test_a_dense_cloud_is_one_path(content: Json, tmp_path: Path) -> None:
 def test_a_band_skips_what_has_no_interval(content: Json, tmp_path: Path) -> None:
     parsed_study = parsed(content, tmp_path)
     plot = parsed_study.experiments[0].plots[0]
-    data = interactive.figure(plot, look.looks(parsed_study))["data"]
+    data = interactive.figure(plot, plot_style.series_styles(parsed_study))["data"]
     bands = [trace for trace in data if trace["meta"].get("band")]
     assert len(bands) == len(plot.series)
     gap = next(band for band in bands if band["meta"]["series"] == 1)
@@ -391,9 +391,9 @@ flows = [{ name = "bulk", from = "a", to = "b", tcp = { cc = "reno" } }]
 [parameters]
 "links.neck.queue.limit_packets" = [5, 10, 20]
 "links.neck.delay" = ["5ms", "20ms"]
-[[arms]]
+[[variants]]
 name = "Reno"
-[[arms]]
+[[variants]]
 name = "CUBIC"
 set = { "flows.bulk.tcp.cc" = "cubic" }
 [measures]
@@ -415,7 +415,7 @@ def test_a_sweep_has_a_page_too(sweep: Path) -> None:
     (plot,) = load(sweep).experiments[0].plots
     assert (plot.x.label, plot.y.title) == ("links.neck.queue.limit_packets", "Utilisation (%)")
     assert [series.name for series in plot.series] == [
-        f"{arm}, links.neck.delay = {delay}" for arm in ("Reno", "CUBIC") for delay in ("5ms", "20ms")
+        f"{variant}, links.neck.delay = {delay}" for variant in ("Reno", "CUBIC") for delay in ("5ms", "20ms")
     ]
     for series in plot.series:
         assert series.x == [5, 10, 20]
@@ -650,7 +650,7 @@ def test_the_numbers_of_a_plot_are_there_as_a_table(browser: Any, folder: Path, 
         assert rows.count() == sum(len(series["x"]) for series in plot["series"])
         series = plot["series"][1]
         row = rows.nth(len(plot["series"][0]["x"]) + 3).locator("td")
-        assert row.all_text_contents() == [series["name"], "500", look.number(series["y"][3]), "\N{EN DASH}", "1"]
+        assert row.all_text_contents() == [series["name"], "500", plot_style.number(series["y"][3]), "\N{EN DASH}", "1"]
 
 
 @NEEDS_CHROMIUM

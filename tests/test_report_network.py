@@ -33,17 +33,17 @@ def scenario(file: str) -> Json:
     return found
 
 
-def drawn(found: network.Network) -> ElementTree.Element:
+def drawn(found: network.Diagram) -> ElementTree.Element:
     return ElementTree.fromstring(
         str(network.svg(found, "n")).replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
     )
 
 
-def texts(found: network.Network) -> list[str]:
+def texts(found: network.Diagram) -> list[str]:
     return [element.text or "" for element in drawn(found).iter(f"{SVG}text")]
 
 
-def kinds(found: network.Network, kind: str) -> list[ElementTree.Element]:
+def kinds(found: network.Diagram, kind: str) -> list[ElementTree.Element]:
     return [element for element in drawn(found).iter() if element.get("class") == kind]
 
 

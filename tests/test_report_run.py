@@ -11,7 +11,7 @@ from airtcp import cli, show, soundness
 from airtcp.plots import one_run
 from airtcp.report import run as page_of
 from airtcp.report import write
-from airtcp.report.look import looks
+from airtcp.report.plot_style import series_styles
 from browsing import NEEDS_CHROMIUM, WIDTHS, Visit
 from conftest import ROOT, WIRELESS
 
@@ -131,7 +131,7 @@ def test_plots_are_the_numbers_of_the_tables(folder: Path) -> None:
 
 def test_a_host_has_one_colour_everywhere(wifi: Path) -> None:
     study = page_of.page(airtcp.Results.load(wifi))
-    look = looks(study)
+    look = series_styles(study)
     for n in range(5):
         own = {look[name].colour for name in (f"ping[{n}]", f"upload[{n}]", f"sta[{n}]->ap")}
         assert len(own) == 1

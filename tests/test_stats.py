@@ -104,14 +104,14 @@ def test_intervals_cover_as_often_as_they_say() -> None:
     assert 3800 - 70 < covered < 3800 + 70
 
 
-def test_pairing_removes_what_arms_share() -> None:
+def test_pairing_removes_what_variants_share() -> None:
     noise = np.random.default_rng(2).normal(0, 10, 6)
     a = dict(enumerate(noise + 1))
     b = dict(enumerate(noise + np.array([0, 0.1, -0.1, 0, 0.1, -0.1])))
     paired = stats.paired_difference(a, b)
     assert paired.value == pytest.approx(1)
     assert paired.low is not None
-    assert paired.low > 0.8, "the difference is clear, though either arm varies ten times as much"
+    assert paired.low > 0.8, "the difference is clear, though either variant varies ten times as much"
     assert stats.mean(list(a.values())).low < 0 < stats.mean(list(a.values())).high  # type: ignore[operator]
 
 

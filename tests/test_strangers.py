@@ -147,7 +147,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seen, dict[str, dict
         evil.write_text(f"#!/bin/sh\necho {evil} >> {work}/outside/ran\nexit 1\n")
         evil.chmod(0o755)
     (work / "cache/airtcp/uml/6.12/linux").write_text("#!/bin/sh\nexit 1\n")
-    (work / "outside/secret.toml").write_text('[[arms]]\nname = "secret"\n')
+    (work / "outside/secret.toml").write_text('[[variants]]\nname = "secret"\n')
     box = work / "box"
     for folder in (box, box / "study", box / "study/experiments"):
         folder.mkdir(exist_ok=True)

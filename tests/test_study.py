@@ -65,7 +65,7 @@ LOSS_CHECK = "loss('Reno', n=4, limit=32) < loss('Reno', n=4, limit=4)"
         (STUDY, "[[assumptions]]", "[[assumptions]", ["study.toml:", "not TOML"]),
         (STUDY, ASSUMPTIONS, f"titles.Renno = 'x'\n{ASSUMPTIONS}", ["study.toml:9: titles.Renno", "mean `Reno`"]),
         (STUDY, ASSUMPTIONS, f"titles = {{ Reno = 'x', Paced = 'x' }}\n{ASSUMPTIONS}", ["titles.Paced", "'Reno' has"]),
-        (STUDY, ASSUMPTIONS, f"titles.Reno = 'Paced'\n{ASSUMPTIONS}", ["titles.Reno", "the arm 'Paced' has"]),
+        (STUDY, ASSUMPTIONS, f"titles.Reno = 'Paced'\n{ASSUMPTIONS}", ["titles.Reno", "the variant 'Paced' has"]),
         (STUDY, ASSUMPTIONS, f"titles.Reno = 'x, n = 5'\n{ASSUMPTIONS}", ["titles.Reno", "like a parameter"]),
         (STUDY, ASSUMPTIONS, f"titles.Reno = ''\n{ASSUMPTIONS}", ["titles.Reno"]),
         (BUFFER, 'id = "buffer"', 'id = "flows"', ['id = "flows": already used by']),
@@ -242,7 +242,7 @@ def test_equal_runs_of_experiments_are_made_once(tmp_path: Path) -> None:
 def test_study_json(tmp_path: Path) -> None:
     document = go(TINY, tmp_path / "out")
     assert json.loads((tmp_path / "out/study.json").read_text()) == document
-    assert (document["format"], document["format_version"]) == ("airtcp-study", 2)
+    assert (document["format"], document["format_version"]) == ("airtcp-study", 3)
     assert (document["study"], document["mode"], document["status"]) == ("tiny", "quick", "complete")
     assert document["seeds"] == "1 to 3"
     assert document["command"] == "airtcp study run tiny --quick"
@@ -252,10 +252,10 @@ def test_study_json(tmp_path: Path) -> None:
     # Against the tables themselves.
     runs = pl.read_parquet(tmp_path / "out/buffer.parquet")
     loss = {
-        (arm, limit): values
-        for (arm, limit), values in (
-            ((arm, limit), runs.filter(arm=arm, n=4, limit=limit).sort("seed")["loss"].to_numpy())
-            for arm in ("Reno", "Paced")
+        (variant, limit): values
+        for (variant, limit), values in (
+            ((variant, limit), runs.filter(variant=variant, n=4, limit=limit).sort("seed")["loss"].to_numpy())
+            for variant in ("Reno", "Paced")
             for limit in (4, 8, 32)
         )
     }
@@ -276,23 +276,24 @@ def test_study_json(tmp_path: Path) -> None:
     assert plots["fig1a"]["x"] == {"label": "Queue", "unit": "packets", "scale": "linear"}
     rows = pl.read_parquet(tmp_path / "out/buffer.by_flow.parquet")
     bars = next(s for s in plots["fig1b"]["series"] if s["name"] == "Paced, limit = 32")
-    wanted = rows.filter(arm="Paced", n=4, limit=32).group_by("number").agg(pl.col("goodput").mean()).sort("number")
+    wanted = rows.filter(variant="Paced", n=4, limit=32).group_by("number").agg(pl.col("goodput").mean()).sort("number")
     assert bars["x"] == wanted["number"].to_list() == [0, 1, 2, 3]
     assert bars["y"] == pytest.approx(wanted["goodput"].to_list())
 
 
-def test_arms_have_their_titles_in_figures_and_their_names_in_tables(tiny: Path, tmp_path: Path) -> None:
+def test_variants_have_their_titles_in_figures_and_their_names_in_tables(tiny: Path, tmp_path: Path) -> None:
     plain = go(tiny, tmp_path / "plain")
     text = (tiny / STUDY).read_text()
     (tiny / STUDY).write_text(
         text.replace("[[assumptions]]", '[titles]\nReno = "As TCP was in 1990"\n\n[[assumptions]]', 1)
     )
     experiment = tiny / BUFFER
-    keys = 'id = "arms"\ntitle = "Arms"\nkind = "bar"\nx = "arm"\ny = "loss"\nseries = "limit"\nwhere = { n = 4 }'
+    keys = 'id = "variants"\ntitle = "Variants"\nkind = "bar"\nx = "variant"\ny = "loss"\nseries = "limit"\n'
+    keys += "where = { n = 4 }"
     text = experiment.read_text()
     experiment.write_text(text.replace("[[findings]]", f"[[plots]]\n{keys}\n\n[[findings]]", 1))
     titled = go(tiny, tmp_path / "titled")
-    assert titled["experiments"][0]["arms"] == {"Reno": "As TCP was in 1990", "Paced": ""}
+    assert titled["experiments"][0]["variants"] == {"Reno": "As TCP was in 1990", "Paced": ""}
     plots = {p["id"]: p for p in titled["experiments"][0]["plots"]}
     assert [(s["name"], s.get("title")) for s in plots["fig1a"]["series"]] == [
         ("Reno", "As TCP was in 1990"),
@@ -304,8 +305,8 @@ def test_arms_have_their_titles_in_figures_and_their_names_in_tables(tiny: Path,
         "Paced, limit = 4": None,
         "Paced, limit = 32": None,
     }
-    assert plots["arms"]["x"]["titles"] == {"Reno": "As TCP was in 1990"}
-    assert plots["arms"]["series"][0]["x"] == ["Reno", "Paced"]
+    assert plots["variants"]["x"]["titles"] == {"Reno": "As TCP was in 1990"}
+    assert plots["variants"]["series"][0]["x"] == ["Reno", "Paced"]
     tables = [pl.read_parquet(tmp_path / name / "buffer.parquet").drop("wall_s") for name in ("plain", "titled")]
     assert tables[0].equals(tables[1]), "a title changes no run"
     assert [f["verdict"] for f in plain["findings"]] == [f["verdict"] for f in titled["findings"]]
@@ -319,7 +320,7 @@ def test_arms_have_their_titles_in_figures_and_their_names_in_tables(tiny: Path,
     data = json.loads(re.findall(r'id="data-fig1a">(.*?)</script>', page)[0])
     assert [trace["name"] for trace in data["data"] if not trace["meta"].get("band")] == ["As TCP was in 1990", "Paced"]
     assert {row[0] for row in data["table"]["rows"]} == {"Reno", "Paced"}
-    data = json.loads(re.findall(r'id="data-arms">(.*?)</script>', page)[0])
+    data = json.loads(re.findall(r'id="data-variants">(.*?)</script>', page)[0])
     assert data["layout"]["xaxis"]["categoryarray"] == ["As TCP was in 1990", "Paced"]
     assert {row[1] for row in data["table"]["rows"]} == {"Reno", "Paced"}
 
@@ -377,7 +378,7 @@ def test_failed_runs_are_listed_and_the_rest_is_evaluated(tmp_path: Path) -> Non
     assert [f["error"] for f in document["failed"]] == ["it broke", "it broke"]
     assert document["failed"][0] == {
         "experiment": "buffer",
-        "what": "arm = Reno, limit = 4, seed = 2",
+        "what": "variant = Reno, limit = 4, seed = 2",
         "error": "it broke",
     }
     assert document["status"] == "complete"
@@ -650,7 +651,7 @@ def test_failed_runs_are_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert cli.main(["study", "run", str(TINY), "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr()
     assert "error: 7 failed" in told.err
-    assert "buffer: arm = Reno, limit = 4, seed = 2: it broke" in told.err
+    assert "buffer: variant = Reno, limit = 4, seed = 2: it broke" in told.err
     assert "4 findings" in told.out, "what there is, is evaluated"
     assert cli.main(["study", "run", str(TINY), "--out", str(tmp_path / "out"), "-q"]) == 1
     monkeypatch.undo()

@@ -17,7 +17,7 @@ from airtcp.stats import student_t_quantile
 from airtcp.study.files import Finding, Plot
 from airtcp.study.findings import Judged, account, judge, judge_check, verdict, verdict_text
 from airtcp.study.plots import Drawing
-from airtcp.study.samples import CheckError, Data, Meaning, Measure, Point
+from airtcp.study.samples import CheckError, Data, Meaning, MeasureValues, Point
 from airtcp.study.soundness import examine
 from conftest import ROOT
 
@@ -29,20 +29,20 @@ WORDS = ("reproduced", "mixed", "not", "open")
 
 
 def made_up(seeds: int = 5, noise: float = 0.05) -> Data:
-    """Loss of two arms over n and scale; rows by size. Reno loses n / 1000 / scale percent, pacing half of it."""
+    """Loss of two variants over n and scale; rows by size. Reno loses n / 1000 / scale percent, pacing half of it."""
     points = [
-        Point(arm, {"n": n, "scale": scale, "D_ms": 90})
-        for arm in ("Reno", "Paced")
+        Point(variant, {"n": n, "scale": scale, "D_ms": 90})
+        for variant in ("Reno", "Paced")
         for n in (500, 1500)
         for scale in (0.25, 0.5, 1)
     ]
     points.append(Point("Goal", {"n": 500, "scale": 1, "D_ms": 90}))
     rng = np.random.default_rng(1)
-    shared = rng.normal(0, noise, seeds)  # what arms have in common in a seed
+    shared = rng.normal(0, noise, seeds)  # what variants have in common in a seed
 
     def loss(point: Point) -> float:
         p = point.parameters
-        part = {"Reno": 1, "Paced": 0.5, "Goal": 1.5}[str(point.arm)]
+        part = {"Reno": 1, "Paced": 0.5, "Goal": 1.5}[str(point.variant)]
         return part * float(p["n"]) / 1000 / float(p["scale"])
 
     rows = {
@@ -54,8 +54,8 @@ def made_up(seeds: int = 5, noise: float = 0.05) -> Data:
         points,
         list(range(1, seeds + 1)),
         {
-            "loss": Measure("loss", Meaning("Loss", "%")),
-            "by": Measure(
+            "loss": MeasureValues("loss", Meaning("Loss", "%")),
+            "by": MeasureValues(
                 "by", Meaning(), {"size": Meaning("Size", "kB"), "t": Meaning("Time", "s"), "name": Meaning()}
             ),
         },
@@ -82,11 +82,11 @@ def test_a_difference_is_paired_by_seed() -> None:
     noisy = made_up(noise=3)
     one = checked("loss('Paced', n=500, scale=1) < loss('Reno', n=500, scale=1)", noisy)
     assert one.measured == pytest.approx(-0.25)
-    assert one.interval == pytest.approx((-0.25, -0.25)), "the noise is the same in both arms"
+    assert one.interval == pytest.approx((-0.25, -0.25)), "the noise is the same in both variants"
     assert one.holds
     assert one.settled
     alone = checked("loss('Paced', n=500, scale=1) < 0.3", noisy)
-    assert not alone.settled, "by itself the arm is all noise"
+    assert not alone.settled, "by itself the variant is all noise"
 
 
 def test_against_a_number_the_measured_side_is_shown() -> None:
@@ -164,9 +164,9 @@ def test_one_seed_without_a_crossing_is_not_dropped() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("loss('Renno', n=500, scale=1) < 1", ["arm", "'Renno'", "did you mean `Reno`"]),
-        ("loss(n=500, scale=1) < 1", ["the arm is missing", "'Reno'", "'Paced'"]),
-        ("loss(500) < 1", ["arm must be a name in quotes"]),
+        ("loss('Renno', n=500, scale=1) < 1", ["variant", "'Renno'", "did you mean `Reno`"]),
+        ("loss(n=500, scale=1) < 1", ["the variant is missing", "'Reno'", "'Paced'"]),
+        ("loss(500) < 1", ["variant must be a name in quotes"]),
         ("los('Reno') < 1", ["`los`", "did you mean `loss`"]),
         ("loss('Reno', m=500) < 1", ["coordinate", "'m'", "n, scale"]),
         ("loss('Reno', n=700, scale=1) < 1", ["n = 700 is not run with --quick", "500, 1500"]),
@@ -263,10 +263,12 @@ def test_rows_that_a_run_does_not_have_are_passed_over() -> None:
 
 def test_a_band_of_another_measure_is_looked_at_seed_by_seed() -> None:
     data = made_up(seeds=2, noise=0)
-    at = [i for i, p in enumerate(data.points) if p.arm == "Reno" and p.parameters["scale"] == 1]
+    at = [i for i, p in enumerate(data.points) if p.variant == "Reno" and p.parameters["scale"] == 1]
     rate = np.full((len(data.points), 2), np.nan)
     rate[at] = [[10, 30], [50, 20]]
-    rated = replace(data, measures={**data.measures, "rate": Measure("rate")}, scalars={**data.scalars, "rate": rate})
+    rated = replace(
+        data, measures={**data.measures, "rate": MeasureValues("rate")}, scalars={**data.scalars, "rate": rate}
+    )
     low = "loss('Reno', n=[500, 1500], scale=1, rate=between(0, {}))"
     one = checked(f"max({low.format(40)}) > 0", rated)
     assert one.measured == pytest.approx((0.5 + 1.5) / 2), "n = 500 with the first seed, both with the second"
@@ -349,7 +351,7 @@ def pair(a: list[float], b: list[float]) -> Data:
     return Data(
         [Point("A", {}), Point("B", {})],
         list(range(len(a))),
-        {"x": Measure("x")},
+        {"x": MeasureValues("x")},
         {"x": np.array([a, b], dtype=float)},
     )
 
@@ -563,9 +565,11 @@ def test_other_pairs_are_not_halves(checks: list[str]) -> None:
         ("about(by.t('Reno', n=500, scale=1, size=10), by.t('Twin', size=10), rel=0.1)", {}),
     ],
 )
-def test_an_arm_against_itself_is_refused(check: str, each: dict[str, list[Any]]) -> None:
+def test_a_variant_against_itself_is_refused(check: str, each: dict[str, list[Any]]) -> None:
     at = next(
-        i for i, p in enumerate(DATA.points) if (p.arm, p.parameters["n"], p.parameters["scale"]) == ("Reno", 500, 1)
+        i
+        for i, p in enumerate(DATA.points)
+        if (p.variant, p.parameters["n"], p.parameters["scale"]) == ("Reno", 500, 1)
     )
     points = [*DATA.points, Point("Twin", {"n": 500, "scale": 1, "D_ms": 90})]
     data = replace(DATA, points=points, stand_in=True, alike=[*range(len(points) - 1), at])
@@ -582,7 +586,7 @@ def test_an_arm_against_itself_is_refused(check: str, each: dict[str, list[Any]]
 
 def plot(**keys: Any) -> Plot:
     base: dict[str, Any] = {
-        "id": "p", "title": "P", "figure": None, "x": "n", "y": "loss", "series": ("arm",), "where": {"scale": 1},
+        "id": "p", "title": "P", "figure": None, "x": "n", "y": "loss", "series": ("variant",), "where": {"scale": 1},
         "kind": "line", "x_label": None, "x_unit": None, "x_scale": "linear", "y_label": None, "y_unit": None,
         "y_scale": "linear", "y_range": None, "caption": "", "place": "place",
     }  # fmt: skip
@@ -590,7 +594,7 @@ def plot(**keys: Any) -> Plot:
 
 
 def test_a_line_is_a_mean_with_its_interval() -> None:
-    drawn = Drawing(plot(where={"scale": 1, "arm": ["Reno", "Paced"]}), DATA).to_dict()
+    drawn = Drawing(plot(where={"scale": 1, "variant": ["Reno", "Paced"]}), DATA).to_dict()
     assert [s["name"] for s in drawn["series"]] == ["Reno", "Paced"]
     reno = drawn["series"][0]
     values = DATA.scalars["loss"][[2, 5]]
@@ -604,7 +608,9 @@ def test_a_line_is_a_mean_with_its_interval() -> None:
 
 
 def test_series_are_told_apart_by_what_differs() -> None:
-    drawn = Drawing(plot(x="scale", series=("arm", "n", "D_ms"), where={"arm": ["Reno", "Paced"]}), DATA).to_dict()
+    drawn = Drawing(
+        plot(x="scale", series=("variant", "n", "D_ms"), where={"variant": ["Reno", "Paced"]}), DATA
+    ).to_dict()
     assert [s["name"] for s in drawn["series"]] == [
         "Reno, n = 500",
         "Reno, n = 1500",
@@ -614,7 +620,7 @@ def test_series_are_told_apart_by_what_differs() -> None:
 
 
 def test_rows_over_a_column() -> None:
-    where = {"arm": "Reno", "n": 500, "scale": 1, "size": [10, 30]}
+    where = {"variant": "Reno", "n": 500, "scale": 1, "size": [10, 30]}
     (series,) = Drawing(plot(x="by.size", y="by.t", where=where), DATA).to_dict()["series"]
     assert series["x"] == [10, 30]
     assert series["y"] == pytest.approx([1.2, 3.6])
@@ -624,8 +630,8 @@ def test_rows_over_a_column() -> None:
 
 
 def test_a_column_tells_curves_apart() -> None:
-    where = {"arm": "Reno", "n": 500, "scale": 1, "size": [10, 30]}
-    drawn = Drawing(plot(x="n", y="by.t", series=("arm", "size"), where=where), DATA).to_dict()
+    where = {"variant": "Reno", "n": 500, "scale": 1, "size": [10, 30]}
+    drawn = Drawing(plot(x="n", y="by.t", series=("variant", "size"), where=where), DATA).to_dict()
     assert [s["name"] for s in drawn["series"]] == ["Reno, size = 10", "Reno, size = 30"]
     assert [s["x"] for s in drawn["series"]] == [[500], [500]]
     assert [s["y"] for s in drawn["series"]] == [pytest.approx([1.2]), pytest.approx([3.6])]
@@ -633,13 +639,13 @@ def test_a_column_tells_curves_apart() -> None:
     assert [(s["name"], s["y"]) for s in dots] == [("size = 10", [1]), ("size = 30", [3])]
 
 
-def test_bars_over_arms() -> None:
-    drawn = Drawing(plot(x="arm", where={"n": 500, "scale": 1}, kind="bar"), DATA).to_dict()
+def test_bars_over_variants() -> None:
+    drawn = Drawing(plot(x="variant", where={"n": 500, "scale": 1}, kind="bar"), DATA).to_dict()
     assert [series["x"] for series in drawn["series"]] == [["Reno"], ["Paced"], ["Goal"]]
 
 
 def test_one_seed_has_no_band() -> None:
-    (series,) = Drawing(plot(where={"scale": 1, "arm": "Reno"}), made_up(seeds=1)).to_dict()["series"]
+    (series,) = Drawing(plot(where={"scale": 1, "variant": "Reno"}), made_up(seeds=1)).to_dict()["series"]
     assert series["lo"] == series["hi"] == [None, None]
     assert series["n"] == [1, 1]
 
@@ -656,10 +662,10 @@ def test_one_seed_has_no_band() -> None:
         ({"series": ("m",)}, ["series:", "'m'"]),
         ({"where": {"m": 1}}, ["where:", "'m'"]),
         ({"where": {"scale": 2}}, ["scale = 2 is not run with --quick", "0.25"]),
-        ({"where": {"arm": "X"}}, ["arm = 'X'", "'Reno'"]),
+        ({"where": {"variant": "X"}}, ["variant = 'X'", "'Reno'"]),
         ({"where": {}}, ["scale varies", "series", "where"]),
-        ({"series": (), "where": {"scale": 1}}, ["arm varies"]),
-        ({"x": "arm", "where": {"scale": 1, "n": 500}}, ["'Reno' is not a number", "bar"]),
+        ({"series": (), "where": {"scale": 1}}, ["variant varies"]),
+        ({"x": "variant", "where": {"scale": 1, "n": 500}}, ["'Reno' is not a number", "bar"]),
     ],
 )
 def test_a_wrong_plot_says_why(keys: dict[str, Any], words: list[str]) -> None:

@@ -109,13 +109,13 @@ def test_whole_ranges_reach_both_ends_alike() -> None:
     assert drawn == {1: 250, 2: 250, 3: 250, 4: 250}
 
 
-def test_arms_cross_the_parameters() -> None:
+def test_variants_cross_the_parameters() -> None:
     other = {**TINY, "duration": "100ms"}
     planned = plan(
         tiny(
             parameters={"q": [5, 10, 20], "f": 2},
             set={"links.line.queue.limit_packets": "{q * f}"},
-            arms=[
+            variants=[
                 {"name": "all"},
                 {"name": "one", "only": {"q": 10}, "set": {"links.line.delay": "{q}ms"}},
                 {"name": "wins", "parameters": {"f": 1}, "scenario": other, "only": {"q": [5, 20]}},
@@ -124,7 +124,7 @@ def test_arms_cross_the_parameters() -> None:
         )
     )
     rows = [
-        (p.arm, p.parameters["q"], s["links"][0]["queue"]["limit_packets"], s["links"][0]["delay"], s["duration"])
+        (p.variant, p.parameters["q"], s["links"][0]["queue"]["limit_packets"], s["links"][0]["delay"], s["duration"])
         for p, s in zip(planned.points, scenarios(planned), strict=True)
     ]
     assert rows == [
@@ -172,15 +172,15 @@ def test_quick_and_full_override(file: Path) -> None:
     assert len(plan(file, quick=True, seeds=4, set={"rate": [1, 2, 3, 4]}).points) == 4 * 3 * 4
 
 
-def test_quick_narrows_what_an_arm_is_for() -> None:
+def test_quick_narrows_what_a_variant_is_for() -> None:
     sweep = tiny(
         parameters={"q": [5, 10]},
         set={"links.line.queue.limit_packets": "{q}"},
-        arms=[{"name": "all"}, {"name": "some", "only": {"q": [10]}}],
+        variants=[{"name": "all"}, {"name": "some", "only": {"q": [10]}}],
         quick={"parameters": {"q": [5]}},
     )
-    assert [p.arm for p in plan(sweep).points] == ["all", "all", "some"]
-    assert [p.arm for p in plan(sweep, quick=True).points] == ["all"]
+    assert [p.variant for p in plan(sweep).points] == ["all", "all", "some"]
+    assert [p.variant for p in plan(sweep, quick=True).points] == ["all"]
 
 
 # --- identity ---------------------------------------------------------------------------------------------------------
@@ -245,8 +245,8 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ),
         (
             "[measures]",
-            '[[arms]]\nname = "x"\n[[arms]]\nname = "y"\nscenario = """\nnone.toml"""\n[measures]',
-            [":17: arms[1].scenario: ", "none.toml: cannot be read: No such file"],
+            '[[variants]]\nname = "x"\n[[variants]]\nname = "y"\nscenario = """\nnone.toml"""\n[measures]',
+            [":17: variants[1].scenario: ", "none.toml: cannot be read: No such file"],
         ),
         ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
         ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number from 1 to 1000000"]),
@@ -275,7 +275,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ),
         ("rate = [2, 5]", "rate = [2]\nspare = [1, 2]", ["parameters.spare", "is used by no template", "loss, rate"]),
         ("rate = [2, 5]", "seed = [2]", ["`seed` cannot be a parameter: use `seeds`"]),
-        ("rate = [2, 5]", "wall_s = [2]", ["`wall_s` cannot be a parameter", "arm, seed, key"]),
+        ("rate = [2, 5]", "wall_s = [2]", ["`wall_s` cannot be a parameter", "variant, seed, key"]),
         ("{rate}", "{rat}", [':10: set."links.line.rate"', "`rat` is not a known name; did you mean `rate`?"]),
         ("{rate}", "{rate", [':10: set."links.line.rate"', "a `{` without a `}`"]),
         ("{rate}", "{rate / 0}", ["division by zero"]),
@@ -316,11 +316,15 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("windows = {", "windows = { unit = 5,", ["measures.windows.unit = 5: must be text"]),
         (
             "[measures]",
-            '[[arms]]\nname = "x"\nonly = { rate = 3 }\n[measures]',
+            '[[variants]]\nname = "x"\nonly = { rate = 3 }\n[measures]',
             ["3 is not among the values of `rate`"],
         ),
-        ("[measures]", '[[arms]]\nname = "x"\n[[arms]]\nname = "x"\n[measures]', ["two arms are called 'x'"]),
-        ("[measures]", "[[arms]]\n[measures]", ["arms[0].name: missing; must be text"]),
+        (
+            "[measures]",
+            '[[variants]]\nname = "x"\n[[variants]]\nname = "x"\n[measures]',
+            ["two variants are called 'x'"],
+        ),
+        ("[measures]", "[[variants]]\n[measures]", ["variants[0].name: missing; must be text"]),
         ("[measures]", "[quick]\nparameters = { x = 1 }\n[measures]", ["quick.parameters.x = 1: no such parameter"]),
         ("[measures]", "[quick]\nseed = 1\n[measures]", ["quick.seed = 1: unknown key; did you mean `seeds`?"]),
         ("[measures]", "measures = 5\n[measure]", ["unknown key"]),
@@ -372,13 +376,13 @@ def from_values(document: dict[str, Any]) -> Sweep:
 
 
 KEYS = [
-    "name", "scenario", "measures", "parameters", "set", "arms", "seeds", "mode", "samples", "sample_seed",
+    "name", "scenario", "measures", "parameters", "set", "variants", "seeds", "mode", "samples", "sample_seed",
     "description", "quick", "full", "else",
 ]  # fmt: skip
 FULL_DOCUMENT = {
     **{key: value for key, value in tomllib.loads(FILE).items() if key != "scenario"},
     "scenario": TINY,
-    "arms": [{"name": "x", "only": {"rate": [2]}, "set": {}, "parameters": {}}],
+    "variants": [{"name": "x", "only": {"rate": [2]}, "set": {}, "parameters": {}}],
     "quick": {"seeds": 1, "set": {}, "parameters": {}},
 }
 

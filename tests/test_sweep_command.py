@@ -159,9 +159,9 @@ def test_the_guide_has_a_whole_file(tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text(blocks[0])
     assert len(plan(file).points) == 10
-    # The others are parts of such a file; those with a file of arms need that file.
+    # The others are parts of such a file; those with a file of variants need that file.
     head = "\n".join(line for line in blocks[0].split("[parameters]")[0].splitlines())
-    parts = [block for block in blocks[1:] if "[[arms]]" not in block and not block.startswith("arms = ")]
+    parts = [block for block in blocks[1:] if "[[variants]]" not in block and not block.startswith("variants = ")]
     other = [block for block in parts if "[measures]" not in block]
     measures = next(block for block in parts if "[measures]" in block)
     for block in other:
@@ -199,7 +199,7 @@ def test_examples_run(airtcp: Command, path: Path, tmp_path: Path) -> None:
 def test_each_file_is_told_which_command_takes_it(airtcp: Command, file: Path) -> None:
     folder = file.parent
     study = Path(shutil.copytree(ROOT / "tests/data/tiny", folder / "study"))
-    (folder / "arms.toml").write_text('[[arms]]\nname = "a"\n')
+    (folder / "variants.toml").write_text('[[variants]]\nname = "a"\n')
     experiment = study / "experiments/01-buffer.toml"
     told = {
         folder / "tiny.toml": f"is a scenario: `airtcp run {folder / 'tiny.toml'}` runs it",
@@ -207,7 +207,8 @@ def test_each_file_is_told_which_command_takes_it(airtcp: Command, file: Path) -
         study: f"is a study: `airtcp study run {study}` runs it",
         study / "study.toml": f"is a study: `airtcp study run {study}` runs it",
         experiment: f"is an experiment: `airtcp study run {study} --experiment buffer` runs it",
-        folder / "arms.toml": 'holds arms that sweeps share: a sweep names it, as in arms = "arms.toml"',
+        folder
+        / "variants.toml": 'holds variants that sweeps share: a sweep names it, as in variants = "variants.toml"',
     }
     for command, taken in (
         (["run"], [folder / "tiny.toml"]),

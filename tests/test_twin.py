@@ -18,7 +18,7 @@ import airtcp
 import kernel_path
 from airtcp.advice.capture import NO_TWIN, advise_capture, advise_twin, is_capture, summary
 from airtcp.advice.fit import Proof, Twin, _signals, fit
-from airtcp.advice.observed import NoTwinError, Observed, Trace, observe
+from airtcp.advice.observed import FlowTrace, NoTwinError, Observed, observe
 from airtcp.advice.show import headline
 from airtcp.advice.twin import Path as NetworkPath
 from airtcp.advice.twin import distance, run, scenario
@@ -174,7 +174,7 @@ def test_the_first_half_does_not_decide_what_is_predicted(found: Twin) -> None:
     half = flow.trace.acked.size // 2
     slower = flow.trace.acked.copy()
     slower[half:] = slower[half] + (slower[half:] - slower[half]) / 3
-    changed = Trace(slower, flow.trace.srtt_ms, flow.trace.resent)
+    changed = FlowTrace(slower, flow.trace.srtt_ms, flow.trace.resent)
     from dataclasses import replace
 
     from airtcp.advice.fit import prove
@@ -224,9 +224,9 @@ def test_a_capture_of_several_hosts_is_parted(tmp_path: Path) -> None:
 # --- the distance -----------------------------------------------------------------------------------------------------
 
 
-def trace(rate: float, rtt: float, resent: float) -> Trace:
+def trace(rate: float, rtt: float, resent: float) -> FlowTrace:
     grid = np.arange(1, 101, dtype=np.float64)
-    return Trace(grid * np.float64(rate), np.full(100, rtt), np.floor(grid * np.float64(resent) / 100))
+    return FlowTrace(grid * np.float64(rate), np.full(100, rtt), np.floor(grid * np.float64(resent) / 100))
 
 
 def test_the_distance_is_zero_to_itself_and_grows() -> None:

@@ -21,7 +21,7 @@ from airtcp.tasks.task import Outcome
 from airtcp.verified import Limits
 from airtcp.verify import verify
 from conftest import Command
-from forging import DEFINITION, Copy, arms, make
+from forging import DEFINITION, Copy, make, variants
 from sample_sweep import TINY
 
 SOON_S = 30
@@ -90,7 +90,7 @@ def test_a_table_that_unfolds_to_more_than_memory_is_not_unfolded(airtcp: Comman
 
 def test_a_text_that_fills_memory_ends_the_check_alone(airtcp: Command, it: Copy) -> None:
     long = "x" * (64 << 20)
-    it.table("runs", lambda frame: frame.with_columns((pl.col("arm") + pl.lit(long)).alias("arm")))
+    it.table("runs", lambda frame: frame.with_columns((pl.col("variant") + pl.lit(long)).alias("variant")))
     it.sign()
     assert (it.folder / "runs.parquet").stat().st_size < 8 << 20
     done = airtcp("verify", it.folder, "--memory", "256MiB", "--runs", 0)
@@ -116,7 +116,9 @@ def test_nesting_that_can_be_read_is_told_too(it: Copy) -> None:
     assert DEFINITION in verify(it.folder, None, 1).faults[0]
 
 
-@pytest.mark.parametrize("change", [{"scenario": "/etc/passwd"}, {"arms": "/etc/passwd"}, {"arms": {"file": "x"}}])
+@pytest.mark.parametrize(
+    "change", [{"scenario": "/etc/passwd"}, {"variants": "/etc/passwd"}, {"variants": {"file": "x"}}]
+)
 def test_a_definition_names_no_file(it: Copy, change: dict[str, Any]) -> None:
     it.json(DEFINITION, lambda d: d["sweep"]["definition"].update(change))
     it.sign()
@@ -128,7 +130,7 @@ def test_a_definition_runs_no_kernel(it: Copy) -> None:
     program.write_text(f"#!/bin/sh\ntouch {it.folder}/ran\n")
     program.chmod(0o755)
     kernel = {"engine": "kernel", "kernel": str(program)}
-    it.json(DEFINITION, lambda d: d["sweep"]["definition"]["arms"][0].update(kernel))
+    it.json(DEFINITION, lambda d: d["sweep"]["definition"]["variants"][0].update(kernel))
     it.sign()
     assert "names a kernel" in verify(it.folder, None, 1).faults[0]
     assert not (it.folder / "ran").exists()
@@ -147,7 +149,9 @@ LARGE: Any = {**TINY, "duration": "100s", "record": {"interval": "10us"}}
 )
 def test_a_run_beyond_the_limits_is_told(tmp_path: Path, scenario: Any, most: Limits, says: str) -> None:
     """Its journal is made up: nobody waits for such a run."""
-    planned = plan(arms(scenario, arms=[], parameters={}, set={}, seeds=1, measures={"loss": "links.line.loss_ratio"}))
+    planned = plan(
+        variants(scenario, variants=[], parameters={}, set={}, seeds=1, measures={"loss": "links.line.loss_ratio"})
+    )
     (point,) = planned.points
     engine = _airtcp.engine()
     with Store(tmp_path / "runs") as journal:

@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 # Its records outgrow 300 MB within a second of simulated time; the others need next to nothing.
 GREEDY = {"record.interval": "1us", "duration": "10s"}
-ARMS = [{"name": "modest"}, {"name": "greedy", "set": GREEDY}]
+VARIANTS = [{"name": "modest"}, {"name": "greedy", "set": GREEDY}]
 
 
 def children() -> list[int]:
@@ -46,10 +46,10 @@ def children() -> list[int]:
 
 
 def test_a_run_out_of_memory_takes_only_itself_along(tmp_path: Path) -> None:
-    sweep = tiny(arms=ARMS, seeds=3)
+    sweep = tiny(variants=VARIANTS, seeds=3)
     results = airtcp.sweep(sweep, out=tmp_path / "out", jobs=2, memory_limit=300 * MIB)
-    by_arm = dict(results.runs.group_by("arm").agg("status").iter_rows())
-    assert by_arm == {"modest": ["ok"] * 3, "greedy": ["failed"] * 3}
+    by_variant = dict(results.runs.group_by("variant").agg("status").iter_rows())
+    assert by_variant == {"modest": ["ok"] * 3, "greedy": ["failed"] * 3}
     for error in results.failed["error"]:
         assert "memory" in error
     with Store(tmp_path / "out") as store:
@@ -62,7 +62,7 @@ def test_a_run_that_died_is_not_tried_again_unless_asked(tmp_path: Path, file: P
     path = tmp_path / "greedy.toml"
     path.write_text(
         file.read_text()
-        + '[[arms]]\nname = "modest"\n[[arms]]\nname = "greedy"\n'
+        + '[[variants]]\nname = "modest"\n[[variants]]\nname = "greedy"\n'
         + 'set = { "record.interval" = "1us", duration = "10s" }\n'
     )
     args = (

@@ -46,7 +46,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from airtcp._part import Part
+from airtcp._scenario_table import ScenarioTable
 '''
 
 DOCS_HEAD = """# Scenario files
@@ -184,7 +184,12 @@ def default_text(value: Schema) -> str:
 
 
 def python_class(name: str, schema: Schema, fallback: str) -> str:
-    lines = ["@dataclass(kw_only=True)", f"class {name}(Part):", doc(schema.get("description", fallback), "    "), ""]
+    lines = [
+        "@dataclass(kw_only=True)",
+        f"class {name}(ScenarioTable):",
+        doc(schema.get("description", fallback), "    "),
+        "",
+    ]
     required = set(schema.get("required", []))
     for key, value in schema.get("properties", {}).items():
         attribute = f"{key}_" if keyword.iskeyword(key) else key

@@ -96,12 +96,12 @@ WEB: dict[str, Callable[[Cells], Iterator[float]]] = {
 
 
 def cells(folder: Path, point: list[str]) -> dict[tuple[Any, ...], Cells]:
-    """Means over the seeds, by point and arm."""
+    """Means over the seeds, by point and variant."""
     table = pl.read_parquet(folder / "runs.parquet")
     numbers = [c for c in table.columns if c in ("utilisation", "loss", "of_sizes", "least", "medium", "large")]
     found: dict[tuple[Any, ...], Cells] = {}
-    for row in table.group_by([*point, "arm"], maintain_order=True).agg(pl.col(numbers).mean()).to_dicts():
-        found.setdefault(tuple(row[key] for key in point), {})[row["arm"]] = {key: row[key] for key in numbers}
+    for row in table.group_by([*point, "variant"], maintain_order=True).agg(pl.col(numbers).mean()).to_dicts():
+        found.setdefault(tuple(row[key] for key in point), {})[row["variant"]] = {key: row[key] for key in numbers}
     return found
 
 

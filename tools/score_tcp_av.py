@@ -38,7 +38,7 @@ DCF_MBPS = {"0.8": 3.248, "1.1": 4.466, "1.6": 6.496}
 
 Point = tuple[Any, ...]
 Cells = dict[tuple[str, int], dict[str, Any]]
-"""Measures of one point by arm and seed."""
+"""Measures of one point by variant and seed."""
 Figures = dict[str, float]
 
 
@@ -73,8 +73,8 @@ def figures(cells: Cells, reno: dict[int, float], seeds: Iterable[int], *, last:
     found["of fair share among 64"] = rivals(64, lambda cell: cell["fair"])
     found["streams over Reno"] = mean(streams)
     for shares, target in DCF_MBPS.items():
-        arm = f"{shares} fair shares on DCF"
-        found[f"DCF {shares}"] = mean(lambda seed, arm=arm, target=target: cells[arm, seed]["mine"] / target)  # type: ignore[misc]
+        name = f"{shares} fair shares on DCF"
+        found[f"DCF {shares}"] = mean(lambda seed, name=name, target=target: cells[name, seed]["mine"] / target)  # type: ignore[misc]
     return found
 
 
@@ -113,7 +113,7 @@ def rows_of(sweep: Path) -> list[dict[str, Any]]:
 def main(search: Path, alone: Path, *, last: bool, pairs: bool) -> None:
     points: dict[Point, Cells] = {}
     for row in rows_of(search):
-        points.setdefault(tuple(row[key] for key in POINT), {})[row["arm"], row["seed"]] = row
+        points.setdefault(tuple(row[key] for key in POINT), {})[row["variant"], row["seed"]] = row
     curves: dict[int, list[tuple[float, float]]] = {}
     for row in rows_of(alone):
         curves.setdefault(row["seed"], []).append((row["streams"], row["spare"]))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 MARK = "#s="
-"""Begins the scenario in a link of `airtcp play` (`airtcp.links`)."""
+"""Begins the scenario in a link of `airtcp play` (`airtcp.share_url`)."""
 
 
 def to_json(value: object, *, indent: int | None = 2) -> str:

@@ -1,6 +1,6 @@
 """The catalogue of remedies: what each one sets, who must change what for it, and the commands that do it.
 
-It is a file beside the studies that use it. Arms of sweeps name remedies and get their `set`. Rows of matrices get
+It is a file beside the studies that use it. Variants of sweeps name remedies and get their `set`. Rows of matrices get
 their `changes`, `how` and `text`. `airtcp advise` applies them to any scenario.
 """
 
@@ -29,7 +29,7 @@ class Commands(Table, kw_only=True, frozen=True):
     run: Annotated[tuple[Text, ...], Meta(min_length=1), means("The lines.")]
 
 
-class Line(Table, kw_only=True, frozen=True):
+class LineChange(Table, kw_only=True, frozen=True):
     """The change of a remedy to the line whose queue holds most of the waiting."""
 
     queue: Annotated[Text | dict[str, Any], means("Its queue.")]
@@ -53,7 +53,7 @@ class Remedy(Table, kw_only=True, frozen=True):
     ends: Annotated[Ends, means("Which ends of a TCP connection have to change. `all`: every host.")] = "both"
     needs: Annotated[tuple[Needs, ...], means("What a network must have, so that it is considered.")] = ()
     set: Annotated[dict[str, Any], means("Places of a scenario, and their values.")] = field(default_factory=dict)
-    line: Annotated[Line | None, means("What it does to the line that holds the queue.")] = None
+    line: Annotated[LineChange | None, means("What it does to the line that holds the queue.")] = None
     parts: Annotated[Texts, means("Other remedies of which it consists.")] = ()
     commands: Annotated[tuple[Commands, ...], means("The commands that do it.")] = ()
 

@@ -19,6 +19,7 @@ from msgspec import Meta
 from airtcp import _airtcp
 from airtcp._airtcp import Document, DocumentError
 from airtcp._files import fault_of_input
+from airtcp.old_names import with_new_names
 
 Place = Sequence[str | int]
 """Keys, and indices of lists, from the top of a document."""
@@ -129,7 +130,7 @@ def load(path: object, what: str, error: ErrorType) -> Document:
     if (fault := fault_of_input(str(path))) is not None:
         raise error(fault)
     try:
-        return Document.load(str(path), what)
+        return with_new_names(Document.load(str(path), what))
     except DocumentError as found:
         raise error(*found.faults) from None
     except ValueError as found:

@@ -19,7 +19,7 @@ STRONG: Final = 4
 # The same hues for a dark ground, lighter: at least 6:1 against the page's.
 COLOURS_ON_DARK: Final = ("#4FA8E8", "#FF8A4C", "#2FC79A", "#E8A3CB", "#93D6F7", "#F2BE55")
 SHADES: Final = 3
-"""Shades of each colour: unchanged, darker, lighter. They tell apart curves of one arm."""
+"""Shades of each colour: unchanged, darker, lighter. They tell apart curves of one variant."""
 # A second sign beside the colour, for print in grey.
 LINES: Final = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")

@@ -119,7 +119,7 @@ class Lab:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SessionPlan:
     """A network with real hosts."""
 
     checked: _airtcp.Checked
@@ -184,7 +184,7 @@ def program() -> Path:
 class Session:
     """The running network: it ends with this process, whatever happens to that."""
 
-    def __init__(self, plan: Plan, folder: Folder | None = None) -> None:
+    def __init__(self, plan: SessionPlan, folder: Folder | None = None) -> None:
         """Starts it.
 
         Args:
@@ -283,7 +283,10 @@ def check() -> int:
 
 
 def begin(
-    plan: Plan, record: Mapping[str, Any] | None, stdout: IO[bytes] | None = None, stderr: IO[bytes] | None = None
+    plan: SessionPlan,
+    record: Mapping[str, Any] | None,
+    stdout: IO[bytes] | None = None,
+    stderr: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Starts a network.
 

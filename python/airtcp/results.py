@@ -90,10 +90,10 @@ class Results(OfTables):
         """
         folder = Path(path)
         if not (folder / MANIFEST).is_file():
-            from airtcp import measured
+            from airtcp import monitor_results
 
-            if measured.is_measured(folder):
-                return measured.load(folder)
+            if monitor_results.is_measured(folder):
+                return monitor_results.load(folder)
         manifest = read_manifest(folder, MANIFEST, "airtcp run", FORMAT, FORMAT_VERSION)
         try:
             summary = json.loads(read_file(folder, SUMMARY))

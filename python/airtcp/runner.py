@@ -13,10 +13,10 @@ from pathlib import Path
 
 from airtcp import _airtcp
 from airtcp._files import fault_of_input
-from airtcp._part import to_toml_value
+from airtcp._scenario_table import to_toml_value
 from airtcp.errors import ScenarioError
 from airtcp.execution import SNAPLEN, Execution
-from airtcp.kinds import scenario_error
+from airtcp.file_kinds import scenario_error
 from airtcp.results import Folder, Results
 from airtcp.scenario import Scenario
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from airtcp._part import Part
+from airtcp._scenario_table import ScenarioTable
 
 
 @dataclass(kw_only=True)
-class Aggregation(Part):
+class Aggregation(ScenarioTable):
     """Limits of an A-MPDU. All of them bind."""
 
     enabled: bool | None = None
@@ -44,7 +44,7 @@ class Aggregation(Part):
 
 
 @dataclass(kw_only=True)
-class Buffer(Part):
+class Buffer(ScenarioTable):
     """A queue limit by a rule of buffer sizing. The result is rounded down."""
 
     flows: int | None = None
@@ -64,7 +64,7 @@ class Buffer(Part):
 
 
 @dataclass(kw_only=True)
-class BurstConfig(Part):
+class BurstConfig(ScenarioTable):
     """Bursts of errors."""
 
     interval: Span
@@ -78,7 +78,7 @@ class BurstConfig(Part):
 
 
 @dataclass(kw_only=True)
-class Reno(Part):
+class Reno(ScenarioTable):
     """Parameters of Reno."""
 
     increase: Increase | None = None
@@ -91,7 +91,7 @@ class Reno(Part):
 
 
 @dataclass(kw_only=True)
-class Cubic(Part):
+class Cubic(ScenarioTable):
     """Parameters of CUBIC."""
 
     beta: Probability | None = None
@@ -133,7 +133,7 @@ class Cubic(Part):
 
 
 @dataclass(kw_only=True)
-class Vegas(Part):
+class Vegas(ScenarioTable):
     """Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and `beta`."""
 
     alpha: int | None = None
@@ -149,7 +149,7 @@ class Vegas(Part):
 
 
 @dataclass(kw_only=True)
-class Bbr(Part):
+class Bbr(ScenarioTable):
     """Parameters of BBR. Linux has them as constants."""
 
     ack_aggregation: bool | None = None
@@ -177,7 +177,7 @@ class Bbr(Part):
 
 
 @dataclass(kw_only=True)
-class TcpAv(Part):
+class TcpAv(ScenarioTable):
     """Parameters of TCP-AV."""
 
     above: Above | None = None
@@ -261,7 +261,7 @@ class TcpAv(Part):
 
 
 @dataclass(kw_only=True)
-class Dctcp(Part):
+class Dctcp(ScenarioTable):
     """Parameters of DCTCP."""
 
     alpha_bits: int | None = None
@@ -284,7 +284,7 @@ class Dctcp(Part):
 
 
 @dataclass(kw_only=True)
-class Prague(Part):
+class Prague(ScenarioTable):
     """Parameters of TCP Prague."""
 
     name: Literal["prague"] = field(default="prague", init=False)
@@ -299,7 +299,7 @@ class Prague(Part):
 
 
 @dataclass(kw_only=True)
-class Bbr3(Part):
+class Bbr3(ScenarioTable):
     """Parameters of BBR version 3. The draft has them as constants."""
 
     beta: float | None = None
@@ -326,7 +326,7 @@ class Bbr3(Part):
 
 
 @dataclass(kw_only=True)
-class Coop(Part):
+class Coop(ScenarioTable):
     """Hosts that run the cooperative daemon of the study `coop-cwnd`. Each announces itself by UDP broadcast to the
     others of its WLAN. It caps the windows of the TCP flows that begin at it. The announcements go through the
     simulated air: to the access point like any frame, and from there to all stations at once, without
@@ -353,7 +353,7 @@ class Coop(Part):
 
 
 @dataclass(kw_only=True)
-class CoopConfig(Part):
+class CoopConfig(ScenarioTable):
     """Parameters of the cooperative daemon. The source gives `bw_max`, `exponent`, `segment_bytes`, `correct_at` and
     `stop_at`; it leaves the others open.
     """
@@ -489,7 +489,7 @@ class CoopConfig(Part):
 
 
 @dataclass(kw_only=True)
-class DelaySpread(Part):
+class DelaySpread(ScenarioTable):
     """Delays that differ from member to member; both directions of a member's line have the same."""
 
     max: Span
@@ -503,7 +503,7 @@ class DelaySpread(Part):
 
 
 @dataclass(kw_only=True)
-class EstimatorConfig(Part):
+class EstimatorConfig(ScenarioTable):
     """Parameters of the estimate from a receiver's log."""
 
     clock_drift_ppm: int | None = None
@@ -532,7 +532,7 @@ class EstimatorConfig(Part):
 
 
 @dataclass(kw_only=True)
-class Flow(Part):
+class Flow(ScenarioTable):
     """A flow, or a group of `count` like it."""
 
     ac: Ac | None = None
@@ -577,7 +577,7 @@ class Flow(Part):
 
 
 @dataclass(kw_only=True)
-class FqCodelConfig(Part):
+class FqCodelConfig(ScenarioTable):
     """FqCodelConfig."""
 
     ce_threshold: Span | None = None
@@ -614,7 +614,7 @@ class FqCodelConfig(Part):
 
 
 @dataclass(kw_only=True)
-class HoldRange(Part):
+class HoldRange(ScenarioTable):
     """Durations drawn uniformly from a range, one per packet that is held back."""
 
     max: Span
@@ -625,7 +625,7 @@ class HoldRange(Part):
 
 
 @dataclass(kw_only=True)
-class Link(Part):
+class Link(ScenarioTable):
     """A line between two nodes, or one for each member of a group.
 
     A single end and a group: each member gets a line of its own. Two groups of equal size: member by member.
@@ -676,7 +676,7 @@ class Link(Part):
 
 
 @dataclass(kw_only=True)
-class DupThresh(Part):
+class DupThresh(ScenarioTable):
     """`name = "dup_thresh"`."""
 
     lost_retransmissions: bool | None = None
@@ -691,7 +691,7 @@ class DupThresh(Part):
 
 
 @dataclass(kw_only=True)
-class Efr(Part):
+class Efr(ScenarioTable):
     """`name = "efr"`."""
 
     least: int | None = None
@@ -713,7 +713,7 @@ class Efr(Part):
 
 
 @dataclass(kw_only=True)
-class EarlyRetransmit(Part):
+class EarlyRetransmit(ScenarioTable):
     """`name = "early_retransmit"`."""
 
     delay: Delay2 | None = None
@@ -735,7 +735,7 @@ class EarlyRetransmit(Part):
 
 
 @dataclass(kw_only=True)
-class Rack(Part):
+class Rack(ScenarioTable):
     """`name = "rack"`."""
 
     adaptive: bool | None = None
@@ -760,7 +760,7 @@ class Rack(Part):
 
 
 @dataclass(kw_only=True)
-class VegasRetransmit(Part):
+class VegasRetransmit(ScenarioTable):
     """`name = "vegas_retransmit"`."""
 
     looks: int | None = None
@@ -775,7 +775,7 @@ class VegasRetransmit(Part):
 
 
 @dataclass(kw_only=True)
-class Node(Part):
+class Node(ScenarioTable):
     """A host, a router, or a group of `count` like them."""
 
     attach: bool | None = None
@@ -813,7 +813,7 @@ class Node(Part):
 
 
 @dataclass(kw_only=True)
-class PhyConfig(Part):
+class PhyConfig(ScenarioTable):
     """PHY configuration of a station or an access point."""
 
     band: Band | None = None
@@ -861,7 +861,7 @@ class PhyConfig(Part):
 
 
 @dataclass(kw_only=True)
-class Profile(Part):
+class Profile(ScenarioTable):
     """A host profile: a base, and options that differ from it."""
 
     ack_every: int | None = None
@@ -1193,7 +1193,7 @@ class Profile(Part):
 
 
 @dataclass(kw_only=True)
-class Fifo(Part):
+class Fifo(ScenarioTable):
     """`limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded."""
 
     limit_bytes: Bytes | None = None
@@ -1206,7 +1206,7 @@ class Fifo(Part):
 
 
 @dataclass(kw_only=True)
-class Red(Part):
+class Red(ScenarioTable):
     """Both limits bind when both are given; with neither, ns-2's 50 packets or four times `max_th`, whichever is
     more.
     """
@@ -1262,7 +1262,7 @@ class Red(Part):
 
 
 @dataclass(kw_only=True)
-class Codel(Part):
+class Codel(ScenarioTable):
     """Both limits bind when both are given; with neither, 1000 packets as in Linux."""
 
     ce_threshold: Span | None = None
@@ -1289,7 +1289,7 @@ class Codel(Part):
 
 
 @dataclass(kw_only=True)
-class FqCodel(Part):
+class FqCodel(ScenarioTable):
     """`name = "fq_codel"`."""
 
     ce_threshold: Span | None = None
@@ -1328,7 +1328,7 @@ class FqCodel(Part):
 
 
 @dataclass(kw_only=True)
-class Pie(Part):
+class Pie(ScenarioTable):
     """Both limits bind when both are given; with neither, 1000 packets as in Linux."""
 
     alpha: float | None = None
@@ -1376,7 +1376,7 @@ class Pie(Part):
 
 
 @dataclass(kw_only=True)
-class Dualpi2(Part):
+class Dualpi2(ScenarioTable):
     """Both limits bind when both are given; with neither, 10 000 packets as in Linux."""
 
     alpha: float | None = None
@@ -1423,7 +1423,7 @@ class Dualpi2(Part):
 
 
 @dataclass(kw_only=True)
-class Cake(Part):
+class Cake(ScenarioTable):
     """`name = "cake"`."""
 
     bandwidth: DataRate | None = None
@@ -1463,7 +1463,7 @@ class Cake(Part):
 
 
 @dataclass(kw_only=True)
-class AckFilter(Part):
+class AckFilter(ScenarioTable):
     """`limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded."""
 
     limit_bytes: Bytes | None = None
@@ -1479,7 +1479,7 @@ class AckFilter(Part):
 
 
 @dataclass(kw_only=True)
-class RadioOptions(Part):
+class RadioOptions(ScenarioTable):
     """The same options, each of them optional."""
 
     ack: bool | None = None
@@ -1523,7 +1523,7 @@ class RadioOptions(Part):
 
 
 @dataclass(kw_only=True)
-class FixedRate(Part):
+class FixedRate(ScenarioTable):
     """Parameters of the fixed rate."""
 
     mcs: int | None = None
@@ -1545,7 +1545,7 @@ class FixedRate(Part):
 
 
 @dataclass(kw_only=True)
-class Minstrel(Part):
+class Minstrel(ScenarioTable):
     """Parameters of Minstrel."""
 
     cw_max: int | None = None
@@ -1590,7 +1590,7 @@ class Minstrel(Part):
 
 
 @dataclass(kw_only=True)
-class MinstrelHt(Part):
+class MinstrelHt(ScenarioTable):
     """Parameters of Minstrel-HT."""
 
     cw_max: int | None = None
@@ -1661,7 +1661,7 @@ class MinstrelHt(Part):
 
 
 @dataclass(kw_only=True)
-class Ideal(Part):
+class Ideal(ScenarioTable):
     """Parameters of the ideal control."""
 
     max_airtime: Span | None = None
@@ -1680,7 +1680,7 @@ class Ideal(Part):
 
 
 @dataclass(kw_only=True)
-class Arf(Part):
+class Arf(ScenarioTable):
     """Parameters of ARF."""
 
     down_after: int | None = None
@@ -1698,7 +1698,7 @@ class Arf(Part):
 
 
 @dataclass(kw_only=True)
-class Aarf(Part):
+class Aarf(ScenarioTable):
     """Parameters of AARF."""
 
     down_after: int | None = None
@@ -1722,7 +1722,7 @@ class Aarf(Part):
 
 
 @dataclass(kw_only=True)
-class Onoe(Part):
+class Onoe(ScenarioTable):
     """Parameters of Onoe."""
 
     credits: int | None = None
@@ -1743,7 +1743,7 @@ class Onoe(Part):
 
 
 @dataclass(kw_only=True)
-class Fallback(Part):
+class Fallback(ScenarioTable):
     """Parameters of fallback."""
 
     name: Literal["fallback"] = field(default="fallback", init=False)
@@ -1756,7 +1756,7 @@ class Fallback(Part):
 
 
 @dataclass(kw_only=True)
-class RateTrace(Part):
+class RateTrace(ScenarioTable):
     """The rate of a line over time. The line's `rate` stays what queue disciplines and rules of buffer sizing
     calculate with.
     """
@@ -1779,14 +1779,14 @@ class RateTrace(Part):
 
 
 @dataclass(kw_only=True)
-class Off(Part):
+class Off(ScenarioTable):
     """`name = "off"`."""
 
     name: Literal["off"] = field(default="off", init=False)
 
 
 @dataclass(kw_only=True)
-class Napi(Part):
+class Napi(ScenarioTable):
     """`name = "napi"`."""
 
     gro_flush_timeout: Span | None = None
@@ -1809,7 +1809,7 @@ class Napi(Part):
 
 
 @dataclass(kw_only=True)
-class E1000e(Part):
+class E1000e(ScenarioTable):
     """`name = "e1000e"`."""
 
     bulk: Span | None = None
@@ -1822,14 +1822,14 @@ class E1000e(Part):
 
 
 @dataclass(kw_only=True)
-class Igb(Part):
+class Igb(ScenarioTable):
     """`name = "igb"`."""
 
     name: Literal["igb"] = field(default="igb", init=False)
 
 
 @dataclass(kw_only=True)
-class Record(Part):
+class Record(ScenarioTable):
     """Recordings besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
     every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines of all
     its stations.
@@ -1869,7 +1869,7 @@ class Record(Part):
 
 
 @dataclass(kw_only=True)
-class Reorder(Part):
+class Reorder(ScenarioTable):
     """Reordering on a line: each packet that is not lost is held back with `probability` after its transmission, and
     arrives `delay` late. Packets that follow within that time may overtake it.
     """
@@ -1882,7 +1882,7 @@ class Reorder(Part):
 
 
 @dataclass(kw_only=True)
-class ReorderConfig(Part):
+class ReorderConfig(ScenarioTable):
     """Parameters of the recipient's side of Block Ack."""
 
     hands_up: HandsUp | None = None
@@ -1917,7 +1917,7 @@ class ReorderConfig(Part):
 
 
 @dataclass(kw_only=True)
-class Retries(Part):
+class Retries(ScenarioTable):
     """Retry limits."""
 
     counts: RetryCount | None = None
@@ -1950,7 +1950,7 @@ class Retries(Part):
 
 
 @dataclass(kw_only=True)
-class Stepped(Part):
+class Stepped(ScenarioTable):
     """Parameters of the steps."""
 
     name: Literal["stepped"] = field(default="stepped", init=False)
@@ -1963,7 +1963,7 @@ class Stepped(Part):
 
 
 @dataclass(kw_only=True)
-class FixedRetryOut(Part):
+class FixedRetryOut(ScenarioTable):
     """Parameters of the fixed index."""
 
     index: int | None = None
@@ -1973,7 +1973,7 @@ class FixedRetryOut(Part):
 
 
 @dataclass(kw_only=True)
-class DelayRetryOut(Part):
+class DelayRetryOut(ScenarioTable):
     """Parameters of the choice by delay."""
 
     backlog: int | None = None
@@ -2001,7 +2001,7 @@ class DelayRetryOut(Part):
 
 
 @dataclass(kw_only=True)
-class RetryOutStep(Part):
+class RetryOutStep(ScenarioTable):
     """While the smoothed rate is below a bound, and not below that of the step before."""
 
     below: DataRate
@@ -2012,7 +2012,7 @@ class RetryOutStep(Part):
 
 
 @dataclass(kw_only=True)
-class Reverse(Part):
+class Reverse(ScenarioTable):
     """Options that differ in the direction from `to` to `from` of a line."""
 
     buffer: Buffer | None = None
@@ -2041,7 +2041,7 @@ class Reverse(Part):
 
 
 @dataclass(kw_only=True)
-class Roaming(Part):
+class Roaming(ScenarioTable):
     """A host that is a station of several WLANs, one at a time."""
 
     ap_queue: ApQueue | None = None
@@ -2075,7 +2075,7 @@ class Roaming(Part):
 
 
 @dataclass(kw_only=True)
-class Nearest(Part):
+class Nearest(ScenarioTable):
     """When another access point is nearer."""
 
     hysteresis_m: float | None = None
@@ -2085,7 +2085,7 @@ class Nearest(Part):
 
 
 @dataclass(kw_only=True)
-class Rssi(Part):
+class Rssi(ScenarioTable):
     """When the signal is weak and that of another access point better."""
 
     below_dbm: float | None = None
@@ -2106,7 +2106,7 @@ class Rssi(Part):
 
 
 @dataclass(kw_only=True)
-class Times(Part):
+class Times(ScenarioTable):
     """At given times."""
 
     kind: Literal["times"] = field(default="times", init=False)
@@ -2116,7 +2116,7 @@ class Times(Part):
 
 
 @dataclass(kw_only=True)
-class ShadowingConfig(Part):
+class ShadowingConfig(ScenarioTable):
     """Slow variation of the SNR around its mean."""
 
     correlation: Span | None = None
@@ -2127,14 +2127,14 @@ class ShadowingConfig(Part):
 
 
 @dataclass(kw_only=True)
-class Perfect(Part):
+class Perfect(ScenarioTable):
     """Nothing is lost to noise."""
 
     kind: Literal["perfect"] = field(default="perfect", init=False)
 
 
 @dataclass(kw_only=True)
-class ErrorRate(Part):
+class ErrorRate(ScenarioTable):
     """MPDU error rates. At least one of `rate` and `rates`."""
 
     bytes: int | None = None
@@ -2155,7 +2155,7 @@ class ErrorRate(Part):
 
 
 @dataclass(kw_only=True)
-class BitErrors(Part):
+class BitErrors(ScenarioTable):
     """A given bit error rate."""
 
     burst: BurstConfig | None = None
@@ -2168,7 +2168,7 @@ class BitErrors(Part):
 
 
 @dataclass(kw_only=True)
-class Snr(Part):
+class Snr(ScenarioTable):
     """A given mean SNR."""
 
     kind: Literal["snr"] = field(default="snr", init=False)
@@ -2181,7 +2181,7 @@ class Snr(Part):
 
 
 @dataclass(kw_only=True)
-class PathLoss(Part):
+class PathLoss(ScenarioTable):
     """Link budget with log-distance path loss."""
 
     antenna_gain_db: float | None = None
@@ -2214,7 +2214,7 @@ class PathLoss(Part):
 
 
 @dataclass(kw_only=True)
-class Trace(Part):
+class Trace(ScenarioTable):
     """SNR at given times. Before the first point its value holds, after the last that one's, unless repeated."""
 
     interpolation: Interpolation | None = None
@@ -2232,7 +2232,7 @@ class Trace(Part):
 
 
 @dataclass(kw_only=True)
-class StartRange(Part):
+class StartRange(ScenarioTable):
     """Start times drawn uniformly from a range, one per flow."""
 
     from_: Span
@@ -2243,7 +2243,7 @@ class StartRange(Part):
 
 
 @dataclass(kw_only=True)
-class Station(Part):
+class Station(ScenarioTable):
     """A station, or a group of them."""
 
     node: str
@@ -2262,7 +2262,7 @@ class Station(Part):
 
 
 @dataclass(kw_only=True)
-class Switch(Part):
+class Switch(ScenarioTable):
     """Switch."""
 
     at: Span
@@ -2273,7 +2273,7 @@ class Switch(Part):
 
 
 @dataclass(kw_only=True)
-class TcpOptions(Part):
+class TcpOptions(ScenarioTable):
     """The same options, each of them optional: what a profile file or a scenario writes."""
 
     ack_every: int | None = None
@@ -2597,14 +2597,14 @@ class TcpOptions(Part):
 
 
 @dataclass(kw_only=True)
-class Unlimited(Part):
+class Unlimited(ScenarioTable):
     """TCP that never runs out of data."""
 
     kind: Literal["unlimited"] = field(default="unlimited", init=False)
 
 
 @dataclass(kw_only=True)
-class Transfer(Part):
+class Transfer(ScenarioTable):
     """One TCP transfer, then close."""
 
     bytes: Bytes
@@ -2614,7 +2614,7 @@ class Transfer(Part):
 
 
 @dataclass(kw_only=True)
-class Web(Part):
+class Web(ScenarioTable):
     """A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other, each on a new
     connection. Sizes come from a lognormal body with a Pareto tail, gaps from a Pareto distribution. The defaults
     are those of the study `pacing-buffers`, its body and tail split 93 % to 7 % as in Barford and Crovella.
@@ -2653,7 +2653,7 @@ class Web(Part):
 
 
 @dataclass(kw_only=True)
-class Stream(Part):
+class Stream(ScenarioTable):
     """Live video over TCP: data of a constant rate that are written as they come into being. Data that the
     connection does not carry in time wait.
     """
@@ -2668,7 +2668,7 @@ class Stream(Part):
 
 
 @dataclass(kw_only=True)
-class Ping(Part):
+class Ping(ScenarioTable):
     """Echo requests at a fixed interval."""
 
     interval: Span | None = None
@@ -2681,7 +2681,7 @@ class Ping(Part):
 
 
 @dataclass(kw_only=True)
-class Cbr(Part):
+class Cbr(ScenarioTable):
     """UDP datagrams at a constant rate."""
 
     kind: Literal["cbr"] = field(default="cbr", init=False)
@@ -2694,7 +2694,7 @@ class Cbr(Part):
 
 
 @dataclass(kw_only=True)
-class Train(Part):
+class Train(ScenarioTable):
     """Numbered UDP datagrams in trains."""
 
     count: int
@@ -2713,7 +2713,7 @@ class Train(Part):
 
 
 @dataclass(kw_only=True)
-class Call(Part):
+class Call(ScenarioTable):
     """Frames of video, at a fixed rate or at one that adapts."""
 
     adaptive: bool | None = None
@@ -2735,7 +2735,7 @@ class Call(Part):
 
 
 @dataclass(kw_only=True)
-class BufferProbe(Part):
+class BufferProbe(ScenarioTable):
     """Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's
     buffer.
 
@@ -2768,7 +2768,7 @@ class BufferProbe(Part):
 
 
 @dataclass(kw_only=True)
-class Qdisc(Part):
+class Qdisc(ScenarioTable):
     """A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10."""
 
     driver_frames: int | None = None
@@ -2787,7 +2787,7 @@ class Qdisc(Part):
 
 
 @dataclass(kw_only=True)
-class Mac80211(Part):
+class Mac80211(ScenarioTable):
     """FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 5.5."""
 
     airtime_fairness: bool | None = None
@@ -2839,7 +2839,7 @@ class Mac80211(Part):
 
 
 @dataclass(kw_only=True)
-class Walk(Part):
+class Walk(ScenarioTable):
     """The path of a host: straight lines at one speed. It stands at the first point before `start` and at the last
     after its arrival. A `signal` of kind `path_loss` follows its distance from the access point. The other kinds
     ignore its position.
@@ -2862,7 +2862,7 @@ class Walk(Part):
 
 
 @dataclass(kw_only=True)
-class WavelanConfig(Part):
+class WavelanConfig(ScenarioTable):
     """Medium access of WaveLAN. See the module for the sources."""
 
     attempts: int | None = None
@@ -2896,7 +2896,7 @@ class WavelanConfig(Part):
 
 
 @dataclass(kw_only=True)
-class Wlan(Part):
+class Wlan(ScenarioTable):
     """A wireless LAN: an access point and its stations. Each station has a line to the access point and one back,
     named by their ends (`sta[0]->ap`, `ap->sta[0]`).
 
@@ -2967,7 +2967,7 @@ class Wlan(Part):
 
 
 @dataclass(kw_only=True)
-class Scenario(Part):
+class Scenario(ScenarioTable):
     """A scenario: a network, the flows through it and what to record."""
 
     coop: Sequence[Coop] | None = None

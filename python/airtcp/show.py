@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Measure:
+class ResultColumn:
     """A number of the summary, with its title, unit, scale and digits."""
 
     key: str
@@ -33,53 +33,53 @@ class Measure:
 
 
 TCP: Final = (
-    Measure("flow_count", "flows"),
-    Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
-    Measure("delivered_bps", "delivered", "Mbit/s", 1e-6, 2),
-    Measure("jain", "Jain", "index", 1, 3),
-    Measure("cwnd_mean_segments", "mean cwnd", "segments", 1, 1),
-    Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
-    Measure("retransmission_ratio", "resent", "%", 100, 2),
-    Measure("timeouts", "timeouts"),
+    ResultColumn("flow_count", "flows"),
+    ResultColumn("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
+    ResultColumn("delivered_bps", "delivered", "Mbit/s", 1e-6, 2),
+    ResultColumn("jain", "Jain", "index", 1, 3),
+    ResultColumn("cwnd_mean_segments", "mean cwnd", "segments", 1, 1),
+    ResultColumn("rtt_mean_ms", "mean RTT", "ms", 1, 1),
+    ResultColumn("retransmission_ratio", "resent", "%", 100, 2),
+    ResultColumn("timeouts", "timeouts"),
 )
 TRANSFERS: Final = (
-    Measure("transfers", "transfers"),
-    Measure("transfer_mean_s", "mean transfer", "s", 1, 3),
+    ResultColumn("transfers", "transfers"),
+    ResultColumn("transfer_mean_s", "mean transfer", "s", 1, 3),
 )
 DATAGRAMS: Final = (
-    Measure("flow_count", "flows"),
-    Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
-    Measure("received", "received"),
-    Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
-    Measure("delay_mean_ms", "mean delay", "ms", 1, 1),
+    ResultColumn("flow_count", "flows"),
+    ResultColumn("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
+    ResultColumn("received", "received"),
+    ResultColumn("rtt_mean_ms", "mean RTT", "ms", 1, 1),
+    ResultColumn("delay_mean_ms", "mean delay", "ms", 1, 1),
 )
 LINK: Final = (
-    Measure("utilisation", "utilisation", "%", 100, 2),
-    Measure("loss_ratio", "loss", "%", 100, 3),
-    Measure("queue_mean_packets", "mean queue", "packets", 1, 1),
-    Measure("queue_max_packets", "max queue", "packets"),
-    Measure("queue_delay_mean_ms", "mean wait", "ms", 1, 2),
-    Measure("marked", "marked", "packets"),
-    Measure("lost_packets", "lost on line", "packets"),
+    ResultColumn("utilisation", "utilisation", "%", 100, 2),
+    ResultColumn("loss_ratio", "loss", "%", 100, 3),
+    ResultColumn("queue_mean_packets", "mean queue", "packets", 1, 1),
+    ResultColumn("queue_max_packets", "max queue", "packets"),
+    ResultColumn("queue_delay_mean_ms", "mean wait", "ms", 1, 2),
+    ResultColumn("marked", "marked", "packets"),
+    ResultColumn("lost_packets", "lost on line", "packets"),
 )
 AIR: Final = (
-    Measure("mac_rate_mean_bps", "MAC rate", "Mbit/s", 1e-6, 1),
-    Measure("airtime", "airtime", "%", 100, 1),
-    Measure("mpdu_error_rate", "MPDU errors", "%", 100, 2),
-    Measure("mpdus_per_ppdu", "aggregate", "MPDUs", 1, 1),
-    Measure("held_mean_packets", "held", "packets", 1, 1),
-    Measure("ppdus_collided", "hit", "PPDUs"),
-    Measure("given_up", "given up", "MPDUs"),
-    Measure("reorder_timeouts", "overdue", "holes"),
-    Measure("lost", "lost", "packets"),
+    ResultColumn("mac_rate_mean_bps", "MAC rate", "Mbit/s", 1e-6, 1),
+    ResultColumn("airtime", "airtime", "%", 100, 1),
+    ResultColumn("mpdu_error_rate", "MPDU errors", "%", 100, 2),
+    ResultColumn("mpdus_per_ppdu", "aggregate", "MPDUs", 1, 1),
+    ResultColumn("held_mean_packets", "held", "packets", 1, 1),
+    ResultColumn("ppdus_collided", "hit", "PPDUs"),
+    ResultColumn("given_up", "given up", "MPDUs"),
+    ResultColumn("reorder_timeouts", "overdue", "holes"),
+    ResultColumn("lost", "lost", "packets"),
 )
 RADIO: Final = (
-    Measure("rate_mean_bps", "MAC rate", "Mbit/s", 1e-6, 1),
-    Measure("airtime_ratio", "airtime", "%", 100, 1),
-    Measure("ppdus", "PPDUs"),
-    Measure("mpdus_per_ampdu", "aggregate", "MPDUs", 1, 1),
-    Measure("failed_ratio", "MPDUs failed", "%", 100, 2),
-    Measure("given_up", "given up", "MPDUs"),
+    ResultColumn("rate_mean_bps", "MAC rate", "Mbit/s", 1e-6, 1),
+    ResultColumn("airtime_ratio", "airtime", "%", 100, 1),
+    ResultColumn("ppdus", "PPDUs"),
+    ResultColumn("mpdus_per_ampdu", "aggregate", "MPDUs", 1, 1),
+    ResultColumn("failed_ratio", "MPDUs failed", "%", 100, 2),
+    ResultColumn("given_up", "given up", "MPDUs"),
 )
 # Shown only if not zero.
 EVENTS: Final = {
@@ -92,15 +92,15 @@ NAME_WIDTH: Final = 12
 """Longest name that is not folded, for any number of columns."""
 
 
-def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Measure]:
-    def counts(measure: Measure, row: Row) -> bool:
+def _worth_showing(measures: Sequence[ResultColumn], rows: Sequence[Row]) -> list[ResultColumn]:
+    def counts(measure: ResultColumn, row: Row) -> bool:
         value = row.get(measure.key)
         return value is not None and (value != 0 or measure.key not in EVENTS)
 
     return [measure for measure in measures if any(counts(measure, row) for row in rows)]
 
 
-def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measure]) -> Table:
+def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[ResultColumn]) -> Table:
     shown = _worth_showing(measures, rows)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     longest = max((len(str(row[name])) for row in rows), default=0)
@@ -236,7 +236,7 @@ def _side_by_side(runs: Sequence[Sequence[Row]]) -> list[list[Row]]:
     return list(blocks.values())
 
 
-def _add(table: Table, measures: Sequence[Measure], rows: Sequence[Row]) -> None:
+def _add(table: Table, measures: Sequence[ResultColumn], rows: Sequence[Row]) -> None:
     for measure in _worth_showing(measures, rows):
         table.add_row(
             f"{measure.title}, {measure.unit}" if measure.unit else measure.title, *(measure.text(row) for row in rows)

@@ -79,7 +79,7 @@ def mean(values: ArrayLike, level: float = LEVEL) -> Estimate:
 def paired_difference(a: Mapping[Any, float], b: Mapping[Any, float], level: float = LEVEL) -> Estimate:
     """Mean of `a - b` where both have the same seed, with Student's t interval over those differences.
 
-    Two arms that are run with the same seed share what is drawn at random (start times, sizes), so that their
+    Two variants that are run with the same seed share what is drawn at random (start times, sizes), so that their
     difference varies less than either. Keys that only one of them has are left out: see `count`.
     """
     return mean([a[key] - b[key] for key in a if key in b], level)

@@ -21,8 +21,8 @@ from airtcp._text import to_json
 from airtcp.errors import DamagedError, FileError, ResultsError
 from airtcp.executors.local import LocalExecutor
 from airtcp.study.run import STUDY_JSON
-from airtcp.sweeps import kept
-from airtcp.sweeps.planning import Plan, Point
+from airtcp.sweeps import saved_definition as saved_sweep
+from airtcp.sweeps.planning import Plan, PlannedRun
 from airtcp.sweeps.results import MANIFEST, RUNS, TASKS, SweepResults, parquet
 from airtcp.sweeps.store import JOURNAL, Store, measures_as_kept
 from airtcp.tasks.measures import measures_version
@@ -51,7 +51,7 @@ class _Again:
     """The manifest and the tables, from the journal."""
     manifest: str
     kernels: Mapping[tuple[str, str], str]
-    points: dict[str, list[tuple[str, Point]]] = field(default_factory=dict)
+    points: dict[str, list[tuple[str, PlannedRun]]] = field(default_factory=dict)
     """By the keys of the runs."""
 
 
@@ -68,9 +68,9 @@ def check_runs(
             f"{folder / JOURNAL}: {store.repeated} lines repeat runs that were finished: airtcp writes no such line"
         )
         return
-    if kept.DEFINITION not in marker.files:
+    if saved_sweep.DEFINITION not in marker.files:
         why = (
-            f"it has no {kept.DEFINITION}: an older airtcp wrote it"
+            f"it has no {saved_sweep.DEFINITION}: an older airtcp wrote it"
             if {MANIFEST, STUDY_JSON} & marker.files.keys()
             else "it was cut off before its tables were written"
         )
@@ -78,14 +78,14 @@ def check_runs(
         found.not_checked += [JOURNAL, *sorted(marker.files)]
         return
     try:
-        definition = _document(folder, kept.DEFINITION)
-        again, there = _planned(folder, marker, kept.check(definition, folder / kept.DEFINITION))
+        definition = _document(folder, saved_sweep.DEFINITION)
+        again, there = _planned(folder, marker, saved_sweep.check(definition, folder / saved_sweep.DEFINITION))
     except DamagedError as error:
         found.faults.append(str(error))
         return
     note_engine(there.get("engine"), found)
     found.notes.append(
-        f"the definition is the folder's own: {folder / kept.DEFINITION} says what was varied and measured"
+        f"the definition is the folder's own: {folder / saved_sweep.DEFINITION} says what was varied and measured"
     )
     if definition["kind"] == "study":
         _compare_definition(definition, found)
@@ -122,21 +122,23 @@ def _planned(folder: Path, marker: Marker, definition: Json) -> tuple[_Again, Js
     """
     manifest = MANIFEST if definition["kind"] == "sweep" else STUDY_JSON
     if manifest not in marker.files:
-        raise DamagedError(f"{folder / manifest}: is missing: {kept.DEFINITION} is that of a {definition['kind']}")
+        raise DamagedError(
+            f"{folder / manifest}: is missing: {saved_sweep.DEFINITION} is that of a {definition['kind']}"
+        )
     there = _document(folder, manifest)
     engine = str(there.get("engine"))
-    where = folder / kept.DEFINITION
+    where = folder / saved_sweep.DEFINITION
     try:
-        kernels = kept.kernels_of(definition)
+        kernels = saved_sweep.kernels_of(definition)
         if definition["kind"] == "sweep":
-            again = _sweep(kept.planned(definition["sweep"], engine, where), kernels)
+            again = _sweep(saved_sweep.planned(definition["sweep"], engine, where), kernels)
         else:
             again = _study(definition, engine, where, kernels)
     except FileError as error:
         raise DamagedError(f"{where}: cannot be planned: {error}") from error
     except _ODD as error:
         raise DamagedError(f"{where}: damaged: not what airtcp writes ({error})") from error
-    again.points = kept.tables(again.plans)
+    again.points = saved_sweep.tables(again.plans)
     return again, there
 
 
@@ -152,10 +154,10 @@ def _sweep(planned: Plan, kernels: Mapping[tuple[str, str], str]) -> _Again:
 
 
 def _study(definition: Json, engine: str, where: Path, kernels: Mapping[tuple[str, str], str]) -> _Again:
-    from airtcp.study import kept as kept_study
     from airtcp.study import run
+    from airtcp.study import saved_definition as saved_study
 
-    study, prepared, asked = kept_study.prepared(definition, engine, where)
+    study, prepared, asked = saved_study.prepared(definition, engine, where)
 
     def document(store: Store) -> tuple[Json, dict[str, pl.DataFrame]]:
         results = [SweepResults.collect(one.plan, store) for one in prepared]
@@ -169,7 +171,7 @@ def _study(definition: Json, engine: str, where: Path, kernels: Mapping[tuple[st
 def _compare_definition(definition: Json, found: Verified) -> None:
     """A study that is known here by its id must be the one in the folder."""
     from airtcp.errors import StudyError
-    from airtcp.study import kept as kept_study
+    from airtcp.study import saved_definition as saved_study
     from airtcp.study.files import read
     from airtcp.study.find import everything
 
@@ -179,14 +181,14 @@ def _compare_definition(definition: Json, found: Verified) -> None:
         if known is None:
             found.notes.append(f"no study is called {name!r} here, so that its definition is held against nothing")
             return
-        wanted = kept_study.of_files(read(known), definition["asked"])
+        wanted = saved_study.of_files(read(known), definition["asked"])
     except StudyError as error:
         found.notes.append(f"the study of that id here cannot be read: {error}")
         return
     except _ODD as error:
-        found.faults.append(f"{kept.DEFINITION}: damaged: not what airtcp writes ({error})")
+        found.faults.append(f"{saved_sweep.DEFINITION}: damaged: not what airtcp writes ({error})")
         return
-    for told in differences(kept_study.compared(definition), kept_study.compared(wanted))[:SHOWN]:
+    for told in differences(saved_study.compared(definition), saved_study.compared(wanted))[:SHOWN]:
         found.not_checked.append(f"the definition is not that of the study {name!r} in {known}: {told}")
 
 
@@ -195,7 +197,7 @@ def _compare_definition(definition: Json, found: Verified) -> None:
 
 def _engine_of(again: _Again, key: str, engine: str) -> str:
     table, point = again.points[key][0]
-    name = again.kernels.get((table, point.arm or ""))
+    name = again.kernels.get((table, point.variant or ""))
     return engine if name is None else f"{engine}+{name}"
 
 
@@ -242,7 +244,7 @@ def _check_made(folder: Path, marker: Marker, again: _Again, there: Json, store:
     found.faults += [f"{folder / name}: {one}" for one in differs[:SHOWN]]
     if len(differs) > SHOWN:
         found.faults.append(f"{folder / name}: and {len(differs) - SHOWN} more")
-    known = {kept.DEFINITION, name}
+    known = {saved_sweep.DEFINITION, name}
     for table, frame in tables.items():
         file = f"{table}.parquet"
         known.add(file)
@@ -369,7 +371,7 @@ def draw(keys: Sequence[str], runs: int | None, seed: int) -> list[str]:
     return sorted(random.Random(seed).sample(keys, runs))
 
 
-def task_of(key: str, points: Sequence[tuple[str, Point]]) -> Task:
+def task_of(key: str, points: Sequence[tuple[str, PlannedRun]]) -> Task:
     """A run with everything that is taken from it."""
     extracts = {extract.id: extract for _, point in points for extract in point.extracts}
     return Task(key, points[0][1].task.scenario, tuple(extracts.values()))
@@ -386,7 +388,7 @@ def perform_all(tasks: Sequence[Task], jobs: int | None, most: Limits | None = N
 
 
 def _differences(
-    before: Outcome, made: Outcome, points: Sequence[tuple[str, Point]], is_same_airtcp: bool
+    before: Outcome, made: Outcome, points: Sequence[tuple[str, PlannedRun]], is_same_airtcp: bool
 ) -> list[str]:
     if made.status != "ok":
         if before.status == "ok":

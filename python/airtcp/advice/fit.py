@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from airtcp.advice.observed import PACKET_BYTES, SHARE, STEP_S, NoTwinError, Observed, Trace
+from airtcp.advice.observed import PACKET_BYTES, SHARE, STEP_S, FlowTrace, NoTwinError, Observed
 from airtcp.advice.twin import (
     AIR_MS,
     AIR_QUEUES,
@@ -264,7 +264,7 @@ class _Search:
         length = sum(self.weights) / max(1, sum(flow.data_packets for flow in self.flows))
         return float(sum(one.resent[-1] for one in traces) / max(1.0, sum(one.acked[-1] for one in traces) / length))
 
-    def _run(self, path: Path, seed: int) -> list[Trace]:
+    def _run(self, path: Path, seed: int) -> list[FlowTrace]:
         document = scenario(self.observed, path, until_s=self.until_s)
         names = [flow["name"] for flow in document["flows"]]
         traces = run(document, len(names), seed)
@@ -462,12 +462,12 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
         last = min(last, traces[0].acked.size - 1)
         runs.append(traces)
 
-    def quantiles(traces: Sequence[Trace]) -> dict[int, float]:
+    def quantiles(traces: Sequence[FlowTrace]) -> dict[int, float]:
         pooled = np.concatenate([trace.srtt_ms[first : last + 1] for trace in traces])
         pooled = pooled[~np.isnan(pooled)]
         return {q: float(np.percentile(pooled, q)) if pooled.size else math.nan for q in (5, 50, 95)}
 
-    def resent(traces: Sequence[Trace]) -> float:
+    def resent(traces: Sequence[FlowTrace]) -> float:
         return float(sum(trace.resent[last] - trace.resent[first] for trace in traces))
 
     theirs = quantiles(seen)

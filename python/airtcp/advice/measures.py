@@ -36,7 +36,7 @@ PAGE_QUANTILE: Final = 95
 
 
 @dataclass(frozen=True)
-class Sample:
+class RunMeasures:
     """The numbers of one run."""
 
     delays: Mapping[str, tuple[float, float]]
@@ -49,7 +49,7 @@ class Sample:
     """Mean of the least round trips of the TCP flows; NaN without."""
 
 
-def sample(network: Network, results: Results) -> Sample:
+def sample(network: Network, results: Results) -> RunMeasures:
     """The numbers of a run of a network."""
     flows = results.flows.collect()
     kinds = {flow["name"]: kind(flow) for flow in network.document["flows"]}
@@ -72,7 +72,7 @@ def sample(network: Network, results: Results) -> Sample:
     tcp = flows.filter(pl.col("kind") == "tcp")["rtt_min_ms"].drop_nulls().to_numpy()
     air = {wlan["name"] for wlan in network.wlans}
     links = results.links.filter(~pl.col("group").is_in(list(air))).collect().to_dicts()
-    return Sample(delays, values, links, float(np.mean(tcp)) if tcp.size else float("nan"))
+    return RunMeasures(delays, values, links, float(np.mean(tcp)) if tcp.size else float("nan"))
 
 
 def _delays(
@@ -117,7 +117,9 @@ def _pages(results: Results, flows: pl.DataFrame, warmup_s: float, end_s: float)
     return stats.percentile(took, PAGE_QUANTILE) if took.size else None
 
 
-def table(samples: Sequence[Sample], least: Mapping[str, float]) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+def table(
+    samples: Sequence[RunMeasures], least: Mapping[str, float]
+) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
     """Each measure with one value per run; `least` is each flow's delay on the empty path."""
     out: dict[str, list[float]] = {}
     for one in samples:
@@ -129,7 +131,7 @@ def table(samples: Sequence[Sample], least: Mapping[str, float]) -> dict[str, np
     return {name: values for name, values in arrays.items() if not np.isnan(values).all()}
 
 
-def least_delays(samples: Sequence[Sample]) -> dict[str, float]:
+def least_delays(samples: Sequence[RunMeasures]) -> dict[str, float]:
     """The least delay of each flow over all runs: that of the empty path, as nearly as the runs show it."""
     least: dict[str, float] = {}
     for one in samples:

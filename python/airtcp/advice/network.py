@@ -30,7 +30,7 @@ class NotHereError(Exception):
 
 
 @dataclass(frozen=True)
-class Line:
+class Bottleneck:
     """One direction of a wired line: where the packets of this network wait."""
 
     entry: int
@@ -141,7 +141,7 @@ class Network:
 
     # --- remedies -----------------------------------------------------------------------------------------------------
 
-    def with_remedy(self, catalogue: Catalogue, name: str, line: Line | None) -> tuple[Network, tuple[str, ...]]:
+    def with_remedy(self, catalogue: Catalogue, name: str, line: Bottleneck | None) -> tuple[Network, tuple[str, ...]]:
         """The network with a remedy, and what had to be changed for it.
 
         Raises:
@@ -155,7 +155,7 @@ class Network:
             raise NotHereError("is there already")
         return network, self._changes(catalogue[name].changes, affected, line)
 
-    def _with_one(self, remedy: Remedy, line: Line | None) -> tuple[Network, set[str]]:
+    def _with_one(self, remedy: Remedy, line: Bottleneck | None) -> tuple[Network, set[str]]:
         document = copy.deepcopy(self.document)
         ends = {
             "senders": self.senders,
@@ -254,7 +254,7 @@ class Network:
         """Number of hosts, groups counted in full."""
         return sum(self.counts.get(host, 1) for host in hosts)
 
-    def _changes(self, kinds: Sequence[str], affected: set[str], line: Line | None) -> tuple[str, ...]:
+    def _changes(self, kinds: Sequence[str], affected: set[str], line: Bottleneck | None) -> tuple[str, ...]:
         """Kinds of change that this network has, of those that the catalogue names."""
         out = []
         users = self.count(affected & (self.stations or affected))
@@ -278,10 +278,10 @@ NARROW_MS: Final = 5.0
 """Mean waiting from which a line's queue is worth a remedy."""
 
 
-def narrowest(network: Network, links: Sequence[Mapping[str, Any]], rtt_ms: float) -> Line | None:
+def narrowest(network: Network, links: Sequence[Mapping[str, Any]], rtt_ms: float) -> Bottleneck | None:
     """The direction of a wired line whose queue holds packets longest, from rows of the table `links`."""
     entries = network.document.get("links", [])
-    found: list[Line] = []
+    found: list[Bottleneck] = []
     seen: dict[int, list[str]] = {}
     for row in links:
         for i, entry in enumerate(entries):
@@ -293,7 +293,7 @@ def narrowest(network: Network, links: Sequence[Mapping[str, Any]], rtt_ms: floa
             waiting = row["queue_delay_mean_ms"] or 0.0
             lossy = (row["dropped_overflow"] or 0) > 0
             if waiting >= NARROW_MS or (lossy and row["utilisation"] > 0.5):
-                found.append(Line(i, is_reverse, row["name"], row["rate_bps"], waiting, rtt_ms, source))
+                found.append(Bottleneck(i, is_reverse, row["name"], row["rate_bps"], waiting, rtt_ms, source))
             break
     return max(found, key=lambda line: line.waiting_ms, default=None)
 
@@ -303,7 +303,7 @@ def _is_of(name: str, entry: Mapping[str, Any]) -> bool:
     return sorted(ends) == sorted([host_of(entry["from"]), host_of(entry["to"])])
 
 
-def rates(document: Mapping[str, Any], line: Line) -> tuple[float, float]:
+def rates(document: Mapping[str, Any], line: Bottleneck) -> tuple[float, float]:
     """The line's rate in its own direction and in the other one."""
     entry = document["links"][line.entry]
     forward = bps(entry["rate"])
@@ -311,7 +311,7 @@ def rates(document: Mapping[str, Any], line: Line) -> tuple[float, float]:
     return (back, forward) if line.is_reverse else (forward, back)
 
 
-def packets(remedy: Remedy, line: Line, flows: int) -> int | None:
+def packets(remedy: Remedy, line: Bottleneck, flows: int) -> int | None:
     """Limit of the queue that a remedy asks for."""
     if remedy.line is None or remedy.line.packets is None:
         return None
@@ -324,7 +324,7 @@ def varies(entry: Mapping[str, Any]) -> bool:
     return any(side.get("rate_trace") is not None for side in (entry, entry.get("reverse") or {}))
 
 
-def _put_shaper(document: Json, remedy: Remedy, line: Line) -> None:
+def _put_shaper(document: Json, remedy: Remedy, line: Bottleneck) -> None:
     """A router before a line whose rate varies: it sends at a share of the rate that the line's entry names."""
     assert remedy.line is not None
     entry = document["links"][line.entry]
@@ -351,7 +351,7 @@ def groups(document: Mapping[str, Any]) -> set[str]:
     return {node["name"] for node in document["nodes"] if node.get("count") is not None}
 
 
-def _put_line(document: Json, remedy: Remedy, line: Line, flows: int) -> None:
+def _put_line(document: Json, remedy: Remedy, line: Bottleneck, flows: int) -> None:
     assert remedy.line is not None
     entry = document["links"][line.entry]
     if remedy.line.share != 1 and varies(entry):

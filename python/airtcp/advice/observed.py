@@ -47,7 +47,7 @@ ALPHA: Final = 1 / 8
 
 
 @dataclass(frozen=True)
-class Trace:
+class FlowTrace:
     """A flow on a grid of time, as a capture or a run shows it."""
 
     acked: Array
@@ -59,7 +59,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Flow:
+class ObservedFlow:
     """A flow of the capture that the twin will have."""
 
     number: int
@@ -78,7 +78,7 @@ class Flow:
     """Receive window, if it limits; else `None`."""
     payload_bytes: float
     data_packets: int
-    trace: Trace
+    trace: FlowTrace
     newest_ms: Array
     """Smoothed round trip of the newest packet that each ACK covers: a delayed ACK adds nothing to it. On the grid."""
 
@@ -87,7 +87,7 @@ class Flow:
 class Observed:
     """The capture as the search for a twin needs it."""
 
-    flows: tuple[Flow, ...]
+    flows: tuple[ObservedFlow, ...]
     duration_s: float
     rate_bps: float
     is_saturated: bool
@@ -156,7 +156,7 @@ def observe(analysis: Analysis) -> Observed:
         mean = float(row["payload_bytes"]) / max(1, row["data_packets"])
         packets = round(float(row["payload_bytes"]) / min(mean, float(row["mss_bytes"] or mean)))
         flows.append(
-            Flow(
+            ObservedFlow(
                 row["flow"],
                 row["source"],
                 row["destination"],
@@ -202,7 +202,7 @@ def _acks_of(rows: Sequence[Json], row: Json) -> int:
     )
 
 
-def _trace(part: dict[str, pl.DataFrame], origin: float, grid: Array, near_ms: float) -> tuple[Trace, Array]:
+def _trace(part: dict[str, pl.DataFrame], origin: float, grid: Array, near_ms: float) -> tuple[FlowTrace, Array]:
     acks = part["segments"].filter(pl.col("kind") == "ack")
     times, acked = acks["time_s"].to_numpy() - origin, acks["seq_to"].to_numpy().astype(np.float64)
     at = np.searchsorted(times, grid, side="right")
@@ -216,7 +216,7 @@ def _trace(part: dict[str, pl.DataFrame], origin: float, grid: Array, near_ms: f
     newest = on_grid(rtts["time_s"].to_numpy(), rtts["rtt_ms"].to_numpy())
     srtt = on_grid(*_of_sender(part))
     resent = np.searchsorted(part["retransmissions"]["time_s"].to_numpy() - origin, grid, side="right")
-    return Trace(acked[at], srtt, resent.astype(np.float64)), newest
+    return FlowTrace(acked[at], srtt, resent.astype(np.float64)), newest
 
 
 def _of_sender(part: dict[str, pl.DataFrame]) -> tuple[Array, Array]:
@@ -260,7 +260,7 @@ def _smooth(samples: Array) -> Array:
     return out
 
 
-def _without_shared_queue(flows: Sequence[Flow], size: int) -> list[Flow]:
+def _without_shared_queue(flows: Sequence[ObservedFlow], size: int) -> list[ObservedFlow]:
     """The flows with their least round trips, also of those that never met an empty queue.
 
     The queue that the first flow sees is taken from the others' samples: they share it.
@@ -287,7 +287,7 @@ def _go_together(a: Array, b: Array) -> bool:
     return bool(a.std() > 0 and b.std() > 0 and np.corrcoef(a, b)[0, 1] >= TOGETHER)
 
 
-def _rate(flows: Sequence[Flow], grid: Array) -> tuple[float, bool]:
+def _rate(flows: Sequence[ObservedFlow], grid: Array) -> tuple[float, bool]:
     """Rate at the IP layer, and whether a queue stood while it was seen."""
     size = grid.size
     payload = sum((flow.trace.acked[:size] for flow in flows), start=np.zeros(size))
@@ -324,7 +324,7 @@ MOST_AT_ONCE: Final = 2.5
 """Packets that one acknowledgement in order covers at most."""
 
 
-def _burst_bps(part: dict[str, pl.DataFrame], flow: Flow) -> float:
+def _burst_bps(part: dict[str, pl.DataFrame], flow: ObservedFlow) -> float:
     """The rate at which bursts of packets are acknowledged."""
     acks = part["segments"].filter(pl.col("kind") == "ack")
     times, acked = acks["time_s"].to_numpy(), acks["seq_to"].to_numpy().astype(np.float64)
@@ -351,7 +351,7 @@ BURSTY: Final = 2.0
 """Speed of 16 packets, as a multiple of the rate, that a line does not reach and a radio exceeds."""
 
 
-def _is_bursty(flows: Sequence[Flow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float) -> bool:
+def _is_bursty(flows: Sequence[ObservedFlow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float) -> bool:
     """Whether one in twenty runs of 16 packets, of all flows together, is acknowledged far faster than the rate.
 
     On simulated networks of development the 95th percentile was 0.97 to 1.12 times the rate of lines, whatever their
@@ -380,14 +380,14 @@ def _is_bursty(flows: Sequence[Flow], parts: dict[int, dict[str, pl.DataFrame]],
     return bool(np.percentile((acked[last] - acked[first]) * 8 / took, 95) > BURSTY * rate_bps)
 
 
-def _longest_ms(flow: Flow, part: dict[str, pl.DataFrame]) -> float:
+def _longest_ms(flow: ObservedFlow, part: dict[str, pl.DataFrame]) -> float:
     """The longest waiting of a flow's packets, but for one in two hundred."""
     rtts = part["rtt_samples"]["rtt_ms"].to_numpy()
     return float(np.percentile(rtts, 99.5)) - flow.rtt_min_ms if rtts.size else 0.0
 
 
 def _losses(
-    flows: Sequence[Flow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float
+    flows: Sequence[ObservedFlow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float
 ) -> tuple[float | None, float, float, float]:
     """Packets that the queue held when it overflowed, and losses per data packet: those at no full queue, and all.
 
@@ -442,7 +442,7 @@ BURSTS: Final = 4.0
 LEAST_FURTHER: Final = 5
 
 
-def _burst_packets(flows: Sequence[Flow], events: Sequence[int]) -> float:
+def _burst_packets(flows: Sequence[ObservedFlow], events: Sequence[int]) -> float:
     """The mean number of packets that were lost at a time; 1 if that is what single losses give.
 
     Losses within two round trips are one event. Single losses give an event as many further packets as fall into that

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from airtcp import _airtcp, stats
-from airtcp.advice.measures import UNITS, Sample, least_delays, sample, table
-from airtcp.advice.network import Line, Network, NotHereError, narrowest, packets, rates
+from airtcp.advice.measures import UNITS, RunMeasures, least_delays, sample, table
+from airtcp.advice.network import Bottleneck, Network, NotHereError, narrowest, packets, rates
 from airtcp.catalogue import Catalogue, Remedy
 from airtcp.errors import StudyError
 from airtcp.execution import Execution
@@ -24,7 +24,7 @@ from airtcp.package_data import DATA, SCENES
 from airtcp.runner import Job
 from airtcp.scenario_json import seconds
 from airtcp.study.files import MatrixMeasure, MatrixRow, Rule
-from airtcp.study.matrix import FINE, NOTHING, OPEN, REMEDY, Cell, advised, compared, is_fine
+from airtcp.study.matrix import FINE, NOTHING, OPEN, REMEDY, Comparison, advised, compared, is_fine
 from airtcp.study.samples import Array
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Tried:
     """Things that have to be changed for it on this network."""
     values: Mapping[str, Array]
     """Each measure with one value per seed."""
-    cell: Cell | None
+    cell: Comparison | None
     scenario: Json
     """The scenario with the remedy."""
     commands: list[Json]
@@ -166,7 +166,7 @@ def advise(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
-    run: Callable[[Network, int], Sample] | None = None,
+    run: Callable[[Network, int], RunMeasures] | None = None,
 ) -> Advice:
     """Tries every remedy of the catalogue that applies to a network, and ranks them.
 
@@ -191,7 +191,7 @@ def advise(
     """
     known, decides = catalogue(), rule()
     network = _network(scenario, set or {}, duration)
-    line: Line | None = None
+    line: Bottleneck | None = None
     for name in present:
         if name not in known:
             raise AdviseError(f"no remedy is called {name!r}{nearest(name, known)}")
@@ -204,7 +204,7 @@ def advise(
         raise AdviseError(
             f"{network.document['name']}: no flow is TCP, a call or a ping: there is nothing to advise on"
         )
-    runs = _Runs(network, threads, progress, is_stopped, run)
+    runs = _NetworkRuns(network, threads, progress, is_stopped, run)
     with runs:
         base = runs.of(None, network, seeds)
         line = narrowest(network, base[0].links, _rtt_ms(base))
@@ -231,7 +231,7 @@ def advise(
                 runs.of(name, candidates[name][0], count)
 
 
-class _Runs:
+class _NetworkRuns:
     """Runs of networks on threads, counted."""
 
     def __init__(
@@ -240,10 +240,10 @@ class _Runs:
         threads: int | None,
         progress: Callable[[int, int], object] | None,
         is_stopped: Callable[[], bool],
-        run: Callable[[Network, int], Sample] | None,
+        run: Callable[[Network, int], RunMeasures] | None,
     ) -> None:
         self.network: Final = network
-        self.samples: Final[dict[str | None, list[Sample]]] = {}
+        self.samples: Final[dict[str | None, list[RunMeasures]]] = {}
         """By remedy; `None` is the network as it is."""
         self.done = 0
         self._total = 0
@@ -253,7 +253,7 @@ class _Runs:
         self._run: Final = run or (lambda network, seed: _run(network, seed, self._stop))
         self._pool: Final = ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="airtcp")
 
-    def __enter__(self) -> _Runs:
+    def __enter__(self) -> _NetworkRuns:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -264,7 +264,7 @@ class _Runs:
         """Sets the number of runs that there will be, for the progress."""
         self._total = total
 
-    def of(self, name: str | None, network: Network, count: int) -> list[Sample]:
+    def of(self, name: str | None, network: Network, count: int) -> list[RunMeasures]:
         """The first `count` seeds of a network; those that have run already are kept."""
         have = self.samples.setdefault(name, [])
         seeds = range(len(have) + 1, count + 1)
@@ -299,7 +299,7 @@ def _shorten(document: Json, duration: str) -> None:
             flow["stop"] = duration
 
 
-def _run(network: Network, seed: int, stop: threading.Event) -> Sample:
+def _run(network: Network, seed: int, stop: threading.Event) -> RunMeasures:
     text = json.dumps({**network.document, "seed": seed})
     execution = Execution(_airtcp.Checked.from_json(text, network.document["name"], []))
     while not execution.is_over and not stop.is_set():
@@ -307,12 +307,12 @@ def _run(network: Network, seed: int, stop: threading.Event) -> Sample:
     return sample(network, execution.results())
 
 
-def _rtt_ms(base: Sequence[Sample]) -> float:
+def _rtt_ms(base: Sequence[RunMeasures]) -> float:
     return float(np.nanmean([one.rtt_ms for one in base])) if any(one.rtt_ms > 0 for one in base) else 50.0
 
 
 def _candidates(
-    network: Network, known: Catalogue, line: Line | None, *, research: bool
+    network: Network, known: Catalogue, line: Bottleneck | None, *, research: bool
 ) -> tuple[dict[str, tuple[Network, tuple[str, ...]]], dict[str, str]]:
     candidates: dict[str, tuple[Network, tuple[str, ...]]] = {}
     left_out: dict[str, str] = {}
@@ -340,7 +340,7 @@ def _candidates(
     return candidates, left_out
 
 
-def _commands(known: Catalogue, name: str, network: Network, line: Line | None) -> list[Json]:
+def _commands(known: Catalogue, name: str, network: Network, line: Bottleneck | None) -> list[Json]:
     """The commands of a remedy, with the numbers of the line."""
     out = []
     for one in known.alone(name):
@@ -367,8 +367,8 @@ def _ranked(
     known: Catalogue,
     candidates: Mapping[str, tuple[Network, tuple[str, ...]]],
     left_out: Mapping[str, str],
-    samples: Mapping[str | None, Sequence[Sample]],
-    line: Line | None,
+    samples: Mapping[str | None, Sequence[RunMeasures]],
+    line: Bottleneck | None,
     decides: Rule,
 ) -> Advice:
     least = least_delays([one for found in samples.values() for one in found])
@@ -380,7 +380,7 @@ def _ranked(
         values = table(samples[name], least)
         count = len(samples[name])
         cell = compared(
-            MatrixRow(arm=name, changes=changes),
+            MatrixRow(variant=name, changes=changes),
             measures,
             values,
             {key: found[:count] for key, found in base.items()},
@@ -395,7 +395,7 @@ def _ranked(
         network.document["name"],
         network.document.get("description", ""),
         outcome,
-        tuple(cell.row.arm for cell in chosen),
+        tuple(cell.row.variant for cell in chosen),
         base,
         tried,
         left_out,

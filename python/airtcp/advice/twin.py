@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from airtcp import _airtcp
-from airtcp.advice.observed import OVERHEAD_BYTES, PACKET_BYTES, STEP_S, Flow, Observed, Trace
+from airtcp.advice.observed import OVERHEAD_BYTES, PACKET_BYTES, STEP_S, FlowTrace, Observed, ObservedFlow
 
 Json = dict[str, Any]
 
@@ -170,7 +170,7 @@ def _wlan(path: Path, stations: int) -> Json:
     }
 
 
-def _receiver(flow: Flow) -> Json:
+def _receiver(flow: ObservedFlow) -> Json:
     options: Json = {}
     if flow.packets_per_ack <= ACK_EVERY_ONE:
         options["ack_every"] = 1
@@ -179,7 +179,7 @@ def _receiver(flow: Flow) -> Json:
     return {"receiver": options} if options else {}
 
 
-def _one_way(flow: Flow, packet_ms: float) -> float:
+def _one_way(flow: ObservedFlow, packet_ms: float) -> float:
     return max(0.05, (flow.rtt_min_ms - packet_ms) / 2)
 
 
@@ -187,7 +187,7 @@ def _ms(value: float) -> str:
     return f"{round(value * 1e3)}us"
 
 
-def run(document: Json, flows: int, seed: int = 1) -> list[Trace]:
+def run(document: Json, flows: int, seed: int = 1) -> list[FlowTrace]:
     """The traces of a twin's flows, in the order of its flows."""
     record = {"interval": _ms(STEP_S * 1e3), "flow_series_max": flows, "links": [], "drops": [], "air_series": []}
     checked = _airtcp.Checked.from_json(json.dumps({**document, "seed": seed, "record": record}), "twin", [])
@@ -210,7 +210,7 @@ def run(document: Json, flows: int, seed: int = 1) -> list[Trace]:
 
         srtt = of("srtt_ms", np.nan)
         traces.append(
-            Trace(of("bytes_acked", 0.0), np.where(srtt > 0, srtt, np.nan), of("segments_retransmitted", 0.0))
+            FlowTrace(of("bytes_acked", 0.0), np.where(srtt > 0, srtt, np.nan), of("segments_retransmitted", 0.0))
         )
     return traces
 
@@ -221,7 +221,7 @@ BINS: Final = 6
 QUANTILES: Final = (5, 25, 50, 75, 90, 98)
 
 
-def distance(ours: Sequence[Trace], theirs: Sequence[Trace], weights: Sequence[float]) -> float:
+def distance(ours: Sequence[FlowTrace], theirs: Sequence[FlowTrace], weights: Sequence[float]) -> float:
     """The distance of a run's traces from those of the capture, on the part that both have; 0: the same.
 
     Goodput over six parts of the time, quantiles of the smoothed round trip, and retransmissions, each as the logarithm
@@ -249,17 +249,17 @@ def distance(ours: Sequence[Trace], theirs: Sequence[Trace], weights: Sequence[f
     return total / sum(weights)
 
 
-def _count(trace: Trace, size: int) -> float:
+def _count(trace: FlowTrace, size: int) -> float:
     return float(trace.resent[size - 1])
 
 
-def _episodes(trace: Trace, size: int) -> int:
+def _episodes(trace: FlowTrace, size: int) -> int:
     """Times at which retransmissions begin: steps with some, after four without."""
     steps = np.flatnonzero(np.diff(trace.resent[:size], prepend=0.0) > 0)
     return int(steps.size and 1 + (np.diff(steps) > 4).sum())
 
 
-def rate_of_payload(traces: Sequence[Trace], first: int, last: int) -> float:
+def rate_of_payload(traces: Sequence[FlowTrace], first: int, last: int) -> float:
     """Bytes acknowledged per second of all flows together, between two steps of the grid."""
     span = (last - first) * STEP_S
     return float(sum(trace.acked[last] - trace.acked[first] for trace in traces)) / span

@@ -16,8 +16,9 @@ import gc
 import os
 import signal
 import sys
+import warnings
 
-from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, fail, whole_streams
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, fail, say, whole_streams
 from airtcp.cli.parser import MODULES, command_line
 from airtcp.errors import ExecutorError, NotOursError, ResultsError, RunError, ScenarioError, StudyError, SweepError
 
@@ -35,6 +36,7 @@ atexit.register(gc.freeze)
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the command; returns its exit code."""
     whole_streams()
+    warnings.showwarning = show_warning
     try:
         asked = sys.argv[1:] if argv is None else argv
         completes = "_ARGCOMPLETE" in os.environ
@@ -65,6 +67,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             # Python's own end is left: one more Ctrl-C shall end that without a word.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         return fail("interrupted", getattr(interrupt, "code", 128 + signal.SIGINT))
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
+) -> None:
+    """A warning about a file as one line, without the place in airtcp's code."""
+    from airtcp.old_names import OldNameWarning
+
+    if issubclass(category, OldNameWarning):
+        say(f"warning: {message}")
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def with_words(parser: Parser) -> argparse.Namespace:

@@ -203,7 +203,7 @@ def check_local(args: argparse.Namespace) -> None:
 
 def kernel_option(sub: Any) -> None:  # noqa: ANN401
     """`--kernel`: files name versions only, because they may come from a stranger."""
-    text = 'kernel of all arms with engine = "kernel": a version that tools/uml/build.py has built, or a file'
+    text = 'kernel of all variants with engine = "kernel": a version that tools/uml/build.py has built, or a file'
     sub.add_argument("--kernel", metavar="VERSION|PATH", help=text)
 
 
@@ -211,7 +211,7 @@ def check_kernel(args: argparse.Namespace, plans: Iterable[Plan]) -> None:
     """Refuses `--kernel` where it changes nothing.
 
     Raises:
-        StopError: no arm has a kernel.
+        StopError: no variant has a kernel.
     """
-    if args.kernel is not None and not any(arm.kernel for one in plans for arm in one.sweep.arm_list):
-        raise StopError('--kernel: no arm has engine = "kernel"', BAD_INPUT)
+    if args.kernel is not None and not any(variant.kernel for one in plans for variant in one.sweep.variant_list):
+        raise StopError('--kernel: no variant has engine = "kernel"', BAD_INPUT)

@@ -6,10 +6,10 @@ from airtcp._terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from airtcp.realtime import Plan
+    from airtcp.realtime import SessionPlan
 
 
-def carry_out(plan: Plan, out: str | None) -> int:
+def carry_out(plan: SessionPlan, out: str | None) -> int:
     """Runs a network of real hosts to its end, keeps its results in a folder if asked to, and returns the exit code."""
     from airtcp import realtime
 

@@ -54,7 +54,7 @@ def load_file(file: str, changes: Sequence[Change]) -> _airtcp.Checked:
     except ScenarioError as error:
         from pathlib import Path
 
-        from airtcp.kinds import scenario_error
+        from airtcp.file_kinds import scenario_error
 
         raise scenario_error(error, Path(file)) from None
 
@@ -91,11 +91,11 @@ def checked_scenario(args: argparse.Namespace) -> _airtcp.Checked:
 
 def _read(file: str, changes: Sequence[Change]) -> _airtcp.Checked:
     if is_link(file):
-        from airtcp import links
+        from airtcp import share_url
 
         try:
-            link = links.read(file)
-        except links.LinkError as error:
+            link = share_url.read(file)
+        except share_url.ShareUrlError as error:
             raise StopError(str(error), BAD_INPUT) from None
         return _airtcp.Checked.from_toml(link.toml.encode(), "scenario.toml", list(changes))
     if file != "-":
@@ -113,7 +113,7 @@ def set_arguments_with_ap(args: argparse.Namespace, file: str | Path) -> list[st
     import pathlib
 
     from airtcp.access_points import UnknownAccessPointError, with_radio
-    from airtcp.kinds import scenario_error
+    from airtcp.file_kinds import scenario_error
 
     try:
         return with_radio(args.ap, file, args.changes)

@@ -25,13 +25,13 @@ def one_run(results: Results) -> Figure:
     """
     from airtcp.plots.over_time import PlotError
     from airtcp.report import run
-    from airtcp.report.look import looks
+    from airtcp.report.plot_style import series_styles
 
     study = run.page(results)
     plots = [plot for experiment in study.experiments for plot in experiment.plots]
     if not plots:
         raise PlotError(f"{results.path or results.name}: has no series to draw (`record` in the scenario)")
-    look = looks(study)
+    look = series_styles(study)
     rows = math.ceil(len(plots) / COLUMNS)
     warm = float(results.summary["warmup_s"])
     with style():

@@ -17,9 +17,9 @@ from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 from airtcp.analysis.show import CLASSES, air_sentence, answer, decimal
 from airtcp.figure_style import COLOURS
 from airtcp.report import interactive
-from airtcp.report.look import Look, number, with_unit
 from airtcp.report.model import Axis, Plot, Series
 from airtcp.report.page import PAGE, _json, _resource, filled
+from airtcp.report.plot_style import SeriesStyle, number, with_unit
 
 DETAILS: Final = 12
 """Number of flows with plots of their own."""
@@ -616,7 +616,7 @@ def _held_plot(rows: Sequence[Mapping[str, int]]) -> Json:
         kind="bar",
         series=[Series(name=name, x=list(x), y=[float(row[key]) for row in rows]) for key, name in names.items()],
     )
-    looks = {name: Look(i, 0, 0, i, i) for i, name in enumerate(names.values())}
+    looks = {name: SeriesStyle(i, 0, 0, i, i) for i, name in enumerate(names.values())}
     table = {
         "head": ["", *x, "all"],
         "rows": [

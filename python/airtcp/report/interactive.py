@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from airtcp.report.look import (
+from airtcp.report.model import Axis, Plot, Series
+from airtcp.report.plot_style import (
     PLAIN,
-    Look,
+    SeriesStyle,
     axis_values,
     categories,
     category,
@@ -28,7 +29,6 @@ from airtcp.report.look import (
     with_unit,
     y_range,
 )
-from airtcp.report.model import Axis, Plot, Series
 
 # The same signs as `LINES`, `MARKERS` and `HATCHES` of the style, in Plotly's words.
 DASHES: Final = ("solid", "9px,3px", "2.5px,2.5px", "9px,3px,2.5px,3px")
@@ -44,7 +44,7 @@ MANY_POINTS: Final = 2000
 """A plot with more points than this is one path, because an element for each point makes the page slow."""
 
 
-def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
+def figure(plot: Plot, looks: Mapping[str, SeriesStyle]) -> dict[str, Any]:
     """Traces and layout, and `clouds`, which the page draws as one path each. A trace's `meta` has its colour (see
     `tone`) and its series.
     """
@@ -95,7 +95,7 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
     return {"data": data, "layout": layout, "clouds": clouds}
 
 
-def tone(look: Look) -> str:
+def tone(look: SeriesStyle) -> str:
     """Name of a look's colour among the page's."""
     return f"{look.colour}-{look.shade}"
 
@@ -105,7 +105,7 @@ def escape(text: str) -> str:
     return html.escape(text, quote=False).replace("$", "&#36;")
 
 
-def _line(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
+def _line(plot: Plot, series: Series, look: SeriesStyle) -> dict[str, Any]:
     trace: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines" if plot.is_dense else "lines+markers",
@@ -124,7 +124,7 @@ def _is_band(plot: Plot, stretch: list[int]) -> bool:
     return len(stretch) > 1 and not is_category(plot)
 
 
-def _bands(plot: Plot, series: Series, look: Look, order: int) -> list[dict[str, Any]]:
+def _bands(plot: Plot, series: Series, look: SeriesStyle, order: int) -> list[dict[str, Any]]:
     x: list[Any] = []
     y: list[float | None] = []
     for stretch in stretches(series):
@@ -182,7 +182,7 @@ def _error_bars(series: Series, covered: set[int]) -> dict[str, Any]:
     }
 
 
-def _bars(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
+def _bars(plot: Plot, series: Series, look: SeriesStyle) -> dict[str, Any]:
     return {
         "type": "bar",
         "x": _x(plot, series),
@@ -205,7 +205,7 @@ def _row_name(name: str) -> str:
     return "<br>".join(map(escape, textwrap.wrap(name, NAME_CHARACTERS))) or escape(name)
 
 
-def _row_dots(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
+def _row_dots(plot: Plot, series: Series, look: SeriesStyle) -> dict[str, Any]:
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -236,7 +236,7 @@ def _row_axis(plot: Plot) -> dict[str, Any]:
     }
 
 
-def _dots(series: Series, look: Look) -> dict[str, Any]:
+def _dots(series: Series, look: SeriesStyle) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",

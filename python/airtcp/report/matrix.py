@@ -6,18 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from airtcp.report.look import number, with_unit
 from airtcp.report.model import (
-    Advice,
     Estimate,
     MapGroup,
     Matrix,
+    MatrixAdvice,
     MatrixCell,
     MatrixGroup,
     MatrixMap,
     MatrixMeasure,
     MatrixPart,
 )
+from airtcp.report.plot_style import number, with_unit
 from airtcp.study.matrix import OUTCOMES
 
 SCORE: Final = "score"
@@ -53,8 +53,8 @@ def shown(matrix: Matrix, group: MatrixGroup, row: int, scene: int, view: str) -
     if cell is None:
         return None
     advice = group.advice[scene]
-    arm = group.rows[row].arm
-    place = advice.arms.index(arm) + 1 if advice.outcome == "remedy" and arm in advice.arms else 0
+    variant = group.rows[row].variant
+    place = advice.variants.index(variant) + 1 if advice.outcome == "remedy" and variant in advice.variants else 0
     if view == SCORE:
         if cell.score is None:
             # A row that a measure says nothing about has no score either.
@@ -168,24 +168,24 @@ class Said:
 def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
     """The advice in words."""
     advice = group.advice[scene]
-    by_arm = {row.arm: row for row in group.rows}
+    by_variant = {row.variant: row for row in group.rows}
     base = group.rows[0].cells[scene]
     if base is None or advice.outcome is None:
         return Said("none", "not measured", (), (), "", ())
     titles = {measure.name: measure.title.lower() for measure in matrix.measures}
     weights = tuple(
-        f"if {titles.get(name, name)} counts twice: {by_arm[arm].title if arm else 'none'}"
-        for name, arm in advice.if_twice.items()
+        f"if {titles.get(name, name)} counts twice: {by_variant[variant].title if variant else 'none'}"
+        for name, variant in advice.if_twice.items()
     )
     if advice.outcome != "remedy":
         effect = tuple(_only(measure, base) for measure in matrix.measures if measure.name in base.measures)
-        best = by_arm[advice.arms[0]].title if advice.outcome == "open" and advice.arms else ""
+        best = by_variant[advice.variants[0]].title if advice.outcome == "open" and advice.variants else ""
         return Said(advice.outcome, OUTCOMES[advice.outcome], (), effect, best, weights)
-    row = by_arm[advice.arms[0]]
+    row = by_variant[advice.variants[0]]
     cell = row.cells[scene]
     shared = [m for m in matrix.measures if cell is not None and m.name in cell.measures and m.name in base.measures]
     effect = tuple(_from_to(measure, base, cell) for measure in shared if cell is not None)
-    second = by_arm[advice.arms[1]].title if len(advice.arms) > 1 else ""
+    second = by_variant[advice.variants[1]].title if len(advice.variants) > 1 else ""
     return Said("remedy", row.title, tuple(row.changes), effect, second, weights, row.how)
 
 
@@ -243,10 +243,10 @@ def rule(matrix: Matrix) -> list[str]:
 # --- maps -------------------------------------------------------------------------------------------------------------
 
 
-def point(group: MapGroup, advice: Advice) -> str:
+def point(group: MapGroup, advice: MatrixAdvice) -> str:
     """The advice at one point of a map, in a word or two."""
     if advice.outcome == "remedy":
-        return group.titles[advice.arms[0]]
+        return group.titles[advice.variants[0]]
     return OUTCOMES.get(advice.outcome or "", "not measured")
 
 
@@ -281,7 +281,7 @@ def markdown(matrix: Matrix, level: int = 2) -> list[str]:
         for group in matrix.groups
         for advice in group.advice
         for row in group.rows
-        if row.how and advice.outcome == "remedy" and row.arm == advice.arms[0]
+        if row.how and advice.outcome == "remedy" and row.variant == advice.variants[0]
     }
     if ways:
         out += ["", f"{head} Instructions", "", *(f"- **{title}**: {how}" for title, how in ways.items())]

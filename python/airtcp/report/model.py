@@ -11,7 +11,7 @@ from airtcp._marker import read_file
 from airtcp.errors import ResultsError
 
 FORMAT: Final = "airtcp-study"
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 Verdict = Literal["reproduced", "mixed", "not", "open", "calibration", "identity"]
 """Verdicts. With the last two, the finding tests nothing and is not counted."""
@@ -31,10 +31,10 @@ class Axis(_Part):
     scale: Literal["linear", "log"] | None = None
     range: Interval | None = None
     titles: dict[str, str] = {}
-    """Titles of the arms along it."""
+    """Titles of the variants along it."""
 
     def shown(self, place: Coordinate) -> Coordinate:
-        """A place along the axis as it is shown: an arm by its title."""
+        """A place along the axis as it is shown: a variant by its title."""
         return self.titles.get(place, place) if isinstance(place, str) else place
 
     @property
@@ -55,12 +55,12 @@ class Series(_Part):
     x: list[Coordinate]
     y: list[float | None]
     title: str | None = None
-    """The name with the title of its arm."""
+    """The name with the title of its variant."""
     lo: list[float | None] | None = None
     hi: list[float | None] | None = None
     n: list[int | None] | None = None
     of: str | None = None
-    """Thing that it belongs to. All series of one thing have one colour. Without it, the arm decides (see `look`)."""
+    """Thing that it belongs to. Its series have one colour. Without it, the variant decides (see `plot_style`)."""
 
     def __post_init__(self) -> None:
         """Refuses columns of unequal length."""
@@ -96,7 +96,7 @@ class Plot(_Part):
     """A line is drawn without its points."""
 
 
-class Table(_Part):
+class TextTable(_Part):
     """Rows of text below a heading."""
 
     title: str
@@ -199,8 +199,8 @@ class Experiment(_Part):
     command: str | None = None
     runs: int | None = None
     seeds: Any = None
-    arms: dict[str, str] = {}
-    """Its arms with their titles; an empty title stands for the name."""
+    variants: dict[str, str] = {}
+    """Its variants with their titles; an empty title stands for the name."""
     plots: list[Plot] = []
     findings: list[str] = []
 
@@ -237,7 +237,7 @@ class MatrixCell(_Part):
 class MatrixRow(_Part):
     """A variant in every scene; None where it does not run."""
 
-    arm: str
+    variant: str
     title: str
     cells: list[MatrixCell | None]
     changes: list[str] = []
@@ -246,12 +246,12 @@ class MatrixRow(_Part):
     text: str = ""
 
 
-class Advice(_Part):
+class MatrixAdvice(_Part):
     """The advice for one scene."""
 
     outcome: Literal["remedy", "fine", "nothing", "open"] | None
     """None: nothing was measured."""
-    arms: list[str] = []
+    variants: list[str] = []
     """The advised row and the runner-up."""
     score: Estimate | None = None
     """That of the advised row."""
@@ -265,7 +265,7 @@ class MatrixGroup(_Part):
     title: str
     base: str
     rows: list[MatrixRow]
-    advice: list[Advice]
+    advice: list[MatrixAdvice]
     text: str = ""
 
 
@@ -304,8 +304,8 @@ class MapGroup(_Part):
     title: str
     base: str
     titles: dict[str, str]
-    """Headings of the arms."""
-    cells: list[list[Advice]]
+    """Headings of the variants."""
+    cells: list[list[MatrixAdvice]]
 
 
 class MatrixMap(_Part):
@@ -320,17 +320,17 @@ class MatrixMap(_Part):
     text: str = ""
 
     def __post_init__(self) -> None:
-        """Refuses rows of another length than the axes, and advice that names no arm."""
+        """Refuses rows of another length than the axes, and advice that names no variant."""
         for group in self.groups:
             if len(group.cells) != len(self.y.values) or any(len(row) != len(self.x.values) for row in group.cells):
                 raise ValueError(f"map {self.id!r}: must have an advice for each pair of values of its axes")
-            named = [arm for row in group.cells for advice in row for arm in advice.arms]
-            if missing := next((arm for arm in named if arm not in group.titles), None):
+            named = [variant for row in group.cells for advice in row for variant in advice.variants]
+            if missing := next((variant for variant in named if variant not in group.titles), None):
                 raise ValueError(f"map {self.id!r} names {missing!r}, which has no title")
 
 
 class Matrix(_Part):
-    """Arms as rows and experiments as columns, with the advice."""
+    """Variants as rows and experiments as columns, with the advice."""
 
     id: str
     title: str
@@ -349,14 +349,15 @@ class Matrix(_Part):
             for row in group.rows:
                 if len(row.cells) != len(self.scenes):
                     raise ValueError(
-                        f"row {row.arm!r} has {len(row.cells)} cells: must have {len(self.scenes)}, one for each scene"
+                        f"row {row.variant!r} has {len(row.cells)} cells: must have {len(self.scenes)}, "
+                        "one for each scene"
                     )
-            arms = {row.arm for row in group.rows}
-            if not group.rows or group.rows[0].arm != group.base or len(group.advice) != len(self.scenes):
+            variants = {row.variant for row in group.rows}
+            if not group.rows or group.rows[0].variant != group.base or len(group.advice) != len(self.scenes):
                 raise ValueError(f"group {group.title!r}: must have its base first, and one advice for each scene")
             for advice in group.advice:
-                named = [*advice.arms, *(arm for arm in advice.if_twice.values() if arm)]
-                if missing := next((arm for arm in named if arm not in arms), None):
+                named = [*advice.variants, *(variant for variant in advice.if_twice.values() if variant)]
+                if missing := next((variant for variant in named if variant not in variants), None):
                     raise ValueError(f"the advice of group {group.title!r} names {missing!r}, which is not a row")
 
 
@@ -412,7 +413,7 @@ class Study(_Part):
     experiments: list[Experiment] = []
     findings: list[Finding] = []
     matrices: list[Matrix] = []
-    tables: list[Table] = []
+    tables: list[TextTable] = []
     warnings: list[str] = []
 
 
@@ -435,7 +436,7 @@ def read(path: Path) -> Study:
             raise ResultsError(f"{path}: format = {head.format!r}: must be {FORMAT!r}")
         if head.format_version < FORMAT_VERSION:
             raise ResultsError(
-                f"{path}: format {head.format_version} by airtcp {head.airtcp_version}, verdicts by an older rule: "
+                f"{path}: format {head.format_version} by airtcp {head.airtcp_version}, of older rules or names: "
                 "run the same command again; finished runs are kept"
             )
         if head.format_version > FORMAT_VERSION:

@@ -6,7 +6,6 @@ between the scenarios of an experiment is shown as a range, or as alternatives.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,15 +15,13 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from airtcp.report.look import number
+from airtcp.report.plot_style import number
+from airtcp.report.signal_texts import signal_text
 from airtcp.scenario_json import bps, host_of, name_of, seconds
 
 Json = Mapping[str, Any]
 Facts = dict[str, list[Any]]
 """Facts about a thing, by key: every value that one of the scenarios has, in order."""
-
-SignalText = tuple[str, float] | str | None
-"""A signal in words, a number and the words around it, or nothing to say."""
 
 Place = tuple[str, str, int]
 """The ends of a line and, of several lines between the same ends, its number."""
@@ -53,7 +50,7 @@ NARROW_STANDARDS: Final = ("a", "b", "g", "wavelan")
 
 
 @dataclass
-class Node:
+class DiagramNode:
     """A host, a router or a group of them."""
 
     is_host: bool
@@ -63,7 +60,7 @@ class Node:
 
 
 @dataclass
-class Wire:
+class DiagramLine:
     """A line between two nodes."""
 
     told: Facts = field(default_factory=dict)
@@ -71,7 +68,7 @@ class Wire:
 
 
 @dataclass
-class Cell:
+class WlanCell:
     """An access point and its stations."""
 
     ap: str
@@ -80,20 +77,20 @@ class Cell:
 
 
 @dataclass
-class Network:
+class Diagram:
     """Everything that is drawn."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
-    wires: dict[Place, Wire] = field(default_factory=dict)
-    cells: dict[str, Cell] = field(default_factory=dict)
+    nodes: dict[str, DiagramNode] = field(default_factory=dict)
+    wires: dict[Place, DiagramLine] = field(default_factory=dict)
+    cells: dict[str, WlanCell] = field(default_factory=dict)
     flows: dict[str, tuple[str, str, Facts]] = field(default_factory=dict)
     senders: list[str] = field(default_factory=list)
     """Hosts from which flows start, in order."""
 
 
-def of(scenarios: Iterable[Json]) -> Network:
+def of(scenarios: Iterable[Json]) -> Diagram:
     """The network that scenarios have in common, with what differs between them."""
-    found = Network()
+    found = Diagram()
     for scenario in scenarios:
         _add(found, scenario)
     return found
@@ -107,7 +104,7 @@ def _put(facts: Facts, key: str, value: Any) -> None:  # noqa: ANN401
         facts[key].append(value)
 
 
-def _add(found: Network, scenario: Json) -> None:
+def _add(found: Diagram, scenario: Json) -> None:
     expanded = _expanded(scenario)
 
     def named(end: str) -> str:
@@ -120,7 +117,7 @@ def _add(found: Network, scenario: Json) -> None:
     for node in scenario["nodes"]:
         count = node.get("count", 1)
         for name in [f"{node['name']}[{i}]" for i in range(count)] if node["name"] in expanded else [node["name"]]:
-            one = found.nodes.setdefault(name, Node(node["kind"] == "host"))
+            one = found.nodes.setdefault(name, DiagramNode(node["kind"] == "host"))
             _put(one.count, "count", 1 if node["name"] in expanded else count)
             if one.is_host:
                 _put(one.told, "profile", _base(scenario, node.get("profile")))
@@ -130,12 +127,12 @@ def _add(found: Network, scenario: Json) -> None:
             alike = seen[ends] = seen.get(ends, -1) + 1
             # Lines of members of a group that is drawn as one are one line.
             place = (*ends, alike if (link["from"], link["to"]) == ends else 0)
-            _add_wire(found.wires.setdefault(place, Wire()).told, link)
+            _add_wire(found.wires.setdefault(place, DiagramLine()).told, link)
     roams = {named(one["node"]) for one in scenario.get("roaming", [])}
     walks = {host_of(one["node"]) for one in scenario.get("walks", [])}
     for wlan in scenario.get("wlans", []):
         ap = named(wlan["ap"])
-        cell = found.cells.setdefault(wlan.get("name") or ap, Cell(ap))
+        cell = found.cells.setdefault(wlan.get("name") or ap, WlanCell(ap))
         _put(cell.told, "radio", _radio(wlan))
         _put(cell.told, "hidden", "stations do not all hear each other" if wlan.get("hidden") else "")
         _put(found.nodes[ap].told, "queue", _transmit((wlan.get("ap_radio") or {}).get("transmit")))
@@ -145,7 +142,7 @@ def _add(found: Network, scenario: Json) -> None:
             if name not in cell.stations:
                 cell.stations.append(name)
             told = found.nodes[name].told
-            _put(told, "signal", "moves" if host_of(name) in walks else _signal(wlan, station))
+            _put(told, "signal", "moves" if host_of(name) in walks else signal_text(wlan, station))
             _put(told, "roams", "changes its access point" if name in roams else None)
     for flow in scenario.get("flows", []):
         ends = host_of(flow["from"]), host_of(flow["to"])
@@ -288,42 +285,6 @@ def _radio(wlan: Json) -> str:
     return ", ".join(parts)
 
 
-def _table(value: Any) -> Json:  # noqa: ANN401
-    """A table that may be given as its kind alone."""
-    return {"kind": value} if isinstance(value, str) else value or {}
-
-
-def _signal(wlan: Json, station: Json) -> SignalText:
-    """The signal in words, or a number and the words around it."""
-    own, common = (_table(one.get("signal")) for one in (station, wlan))
-    signal = {**common, **own} if own.get("kind", common.get("kind")) == common.get("kind") else own
-    tell = SIGNAL_TEXTS.get(str(signal.get("kind", "perfect")))
-    return None if tell is None else tell(signal, wlan, station)
-
-
-def _path_loss(signal: Json, wlan: Json, station: Json) -> SignalText:
-    distance = signal.get("distance_m")
-    if distance is None and station.get("position_m"):
-        distance = math.dist(station["position_m"], wlan.get("ap_position_m") or (0, 0))
-    return "path loss" if distance is None else ("{} m away", round(distance, 1))
-
-
-def _error_rate(signal: Json, _wlan: Json, _station: Json) -> SignalText:
-    rate = signal.get("rate")
-    return "frame errors" if rate is None else ("{} % of frames lost", 100 * rate) if rate else None
-
-
-SIGNAL_TEXTS: Final[dict[str, Callable[[Json, Json, Json], SignalText]]] = {
-    "perfect": lambda *_: None,
-    "error_rate": _error_rate,
-    "bit_errors": lambda *_: "bit errors",
-    "snr": lambda signal, *_: ("SNR {} dB", signal["snr_db"]),
-    "path_loss": _path_loss,
-    "trace": lambda *_: "signal over time",
-}
-"""Kinds of signal of the registry, and the text for each: of a signal, its WLAN and its station."""
-
-
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
@@ -358,7 +319,7 @@ def _numbers(values: Sequence[float] | None) -> str:
     return " to ".join(number(value) for value in ends)
 
 
-def _count(node: Node) -> str:
+def _count(node: DiagramNode) -> str:
     text = _numbers(node.count.get("count"))
     return "" if text == "1" else text
 
@@ -400,7 +361,7 @@ def _wire_lines(told: Facts, arrows: tuple[str, str]) -> list[str]:
     return lines
 
 
-def words(network: Network) -> list[str]:
+def words(network: Diagram) -> list[str]:
     """The network in sentences, for those who do not see the drawing, with what it has no room for."""
     out = []
     for cell in network.cells.values():
@@ -433,7 +394,7 @@ def _several(told: Facts) -> str:
     return "" if text == "1" else f"{text} \N{MULTIPLICATION SIGN} "
 
 
-def _named(network: Network, name: str) -> str:
+def _named(network: Diagram, name: str) -> str:
     node = network.nodes[name]
     parts = [f"{_count(node)} hosts" if _count(node) else "", _signal_text(node.told), _texts(node.told.get("roams"))]
     text = ", ".join(part for part in parts if part)
@@ -485,7 +446,7 @@ class _Box:
         return 24 + _LINE * len(self.lines)
 
 
-def layers(network: Network) -> dict[str, int]:
+def layers(network: Diagram) -> dict[str, int]:
     """The row of each node: stations above, then access points, then what is behind them; on wires the first flow's
     sender above.
     """
@@ -514,7 +475,7 @@ def layers(network: Network) -> dict[str, int]:
     return rows
 
 
-def svg(network: Network, identity: str) -> Markup:
+def svg(network: Diagram, identity: str) -> Markup:
     """The drawing as an SVG element, `WIDTH` pixels wide unless it needs more.
 
     Args:
@@ -568,7 +529,7 @@ def svg(network: Network, identity: str) -> Markup:
     )
 
 
-def _box(network: Network, name: str) -> _Box:
+def _box(network: Diagram, name: str) -> _Box:
     node = network.nodes[name]
     is_ap = any(cell.ap == name for cell in network.cells.values())
     count = _count(node)
@@ -580,7 +541,7 @@ def _box(network: Network, name: str) -> _Box:
     return box
 
 
-def _bands(network: Network) -> Bands:
+def _bands(network: Diagram) -> Bands:
     """Stations of two cells stand between those of one."""
     names = list(network.cells)
     of_station: dict[str, tuple[str, ...]] = {}
@@ -594,7 +555,7 @@ def _bands(network: Network) -> Bands:
 
 
 def _place_stations(
-    network: Network, boxes: Mapping[str, _Box], rows: Mapping[str, int], bands: Bands, width: float
+    network: Diagram, boxes: Mapping[str, _Box], rows: Mapping[str, int], bands: Bands, width: float
 ) -> float:
     """Places stations in their bands, and access points below them in theirs. Returns the top of the access points."""
     each = (width - 2 * _EDGE) / len(bands)
@@ -639,7 +600,7 @@ def _wrapped(text: str, width: float) -> list[str]:
 
 
 def _spread(
-    network: Network, some: list[_Box], boxes: Mapping[str, _Box], rows: Mapping[str, int], width: float
+    network: Diagram, some: list[_Box], boxes: Mapping[str, _Box], rows: Mapping[str, int], width: float
 ) -> None:
     """Places the boxes of a row: below what they are connected to, or evenly if there are several."""
 
@@ -661,13 +622,13 @@ def _spread(
             _fit(box, each - 10)
 
 
-def _cell_text(network: Network, name: str, each: float, bands: Bands) -> list[str]:
+def _cell_text(network: Diagram, name: str, each: float, bands: Bands) -> list[str]:
     """The words at the top of a cell, above its own stations."""
     own = [cells for cells, _ in bands if name in cells and (len(cells) == 1 or len(network.cells) == 1)]
     return _wrapped(_texts(network.cells[name].told.get("radio"), "radio varies"), each * len(own) - 14)
 
 
-def _cells(network: Network, boxes: Mapping[str, _Box], bands: Bands, width: float) -> list[Markup]:
+def _cells(network: Diagram, boxes: Mapping[str, _Box], bands: Bands, width: float) -> list[Markup]:
     """The areas of the cells. A station of two cells is in both."""
     parts = []
     each = (width - 2 * _EDGE) / len(bands) if bands else 0
@@ -742,7 +703,7 @@ def _wire(key: Place, boxes: Mapping[str, _Box], rows: Mapping[str, int]) -> Mar
     return Markup('<path class="wire" d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/>').format(x1, y1, x2, y2)
 
 
-def _label(network: Network, key: Place, rows: Mapping[str, int], room: float) -> list[str]:
+def _label(network: Diagram, key: Place, rows: Mapping[str, int], room: float) -> list[str]:
     a, b, _ = key
     arrows = (DOWN, UP) if rows[a] <= rows[b] else (UP, DOWN)
     out = []
@@ -760,7 +721,7 @@ def _room(key: Place, by_row: Mapping[int, list[_Box]], rows: Mapping[str, int],
 
 
 def _wires_height(
-    network: Network, rows: Mapping[str, int], row: int, following: int, boxes: Mapping[str, _Box]
+    network: Diagram, rows: Mapping[str, int], row: int, following: int, boxes: Mapping[str, _Box]
 ) -> float:
     """Height between two rows: room for the texts of the lines that cross it."""
     by_row: dict[int, list[_Box]] = {}
@@ -772,7 +733,7 @@ def _wires_height(
 
 
 def _wire_text(
-    network: Network,
+    network: Diagram,
     key: Place,
     boxes: Mapping[str, _Box],
     by_row: Mapping[int, list[_Box]],

@@ -26,11 +26,19 @@ from airtcp._files import write_bytes
 from airtcp._marker import Batch
 from airtcp.errors import DamagedError, ResultsError
 from airtcp.figure_style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
-from airtcp.report import here, interactive, matrix, model, network
+from airtcp.report import interactive, matrix, model, network, reruns
 from airtcp.report import print as printed
-from airtcp.report.look import Look, interval_text, is_ranking, looks, needs_legend, number, with_unit
 from airtcp.report.model import Experiment, Finding, Matrix, Plot, Study
-from airtcp.report.network import Network
+from airtcp.report.network import Diagram
+from airtcp.report.plot_style import (
+    SeriesStyle,
+    interval_text,
+    is_ranking,
+    needs_legend,
+    number,
+    series_styles,
+    with_unit,
+)
 from airtcp.sweeps.results import RUNS
 
 PAGE: Final = "report.html"
@@ -101,7 +109,7 @@ def rendered(folder: Path, study: Study) -> tuple[bytes, dict[str, bytes]]:
     Raises:
         ResultsError: the folder's tables cannot be read.
     """
-    look = looks(study)
+    look = series_styles(study)
     drawn = {plot.id: printed.draw(plot, look) for experiment in study.experiments for plot in experiment.plots}
     tables = {
         f"{one.id}-{view}": printed.draw_matrix(one, view) for one in study.matrices for view, _ in matrix.views(one)
@@ -164,12 +172,12 @@ def _load(folder: Path) -> Study:
     )
 
 
-def _offers(folder: Path, study: Study) -> dict[str, list[here.Offer]]:
-    if not here.page():
+def _offers(folder: Path, study: Study) -> dict[str, list[reruns.Rerun]]:
+    if not reruns.page():
         return {}
     if study.kind == "run":
-        return {experiment.id: here.of_run(folder) for experiment in study.experiments}
-    return here.offers(folder, _tables(study))
+        return {experiment.id: reruns.of_run(folder) for experiment in study.experiments}
+    return reruns.offers(folder, _tables(study))
 
 
 def _tables(study: Study) -> dict[str, str]:
@@ -177,12 +185,12 @@ def _tables(study: Study) -> dict[str, str]:
     return {one.id: one.id if study.kind == "study" else RUNS for one in study.experiments}
 
 
-def _networks(folder: Path, study: Study) -> dict[str, Network]:
+def _networks(folder: Path, study: Study) -> dict[str, Diagram]:
     """The network of each experiment, from the scenarios of its runs."""
     if study.kind == "run":
-        scenario = here.scenario_of_run(folder)
+        scenario = reruns.scenario_of_run(folder)
         return {one.id: network.of([scenario]) for one in study.experiments}
-    scenarios = here.scenarios(folder)
+    scenarios = reruns.scenarios(folder)
     return {name: network.of(scenarios[table]) for name, table in _tables(study).items() if table in scenarios}
 
 
@@ -250,10 +258,10 @@ def _same_figure(a: str, b: str) -> bool:
 
 def html(
     study: Study,
-    look: Mapping[str, Look],
+    look: Mapping[str, SeriesStyle],
     static: Mapping[str, bytes],
-    offers: Mapping[str, Sequence[here.Offer]],
-    networks: Mapping[str, Network],
+    offers: Mapping[str, Sequence[reruns.Rerun]],
+    networks: Mapping[str, Diagram],
 ) -> str:
     """The page as HTML.
 
@@ -336,7 +344,7 @@ def filled(
     """
     early, *scripts = map(_resource, ("early.js", "page.js"))
     scripts += own_scripts
-    inner = here.text() if has_simulator else None
+    inner = reruns.text() if has_simulator else None
 
     def policy(style: str) -> Markup:
         allowed = [early, *scripts, *([_plotly_text()] if has_plots else [])]
@@ -355,7 +363,7 @@ def filled(
             early=Markup(early),
             scripts=[Markup(text) for text in scripts],
             plotly=Markup(plotly()) if has_plots else "",
-            simulator=Markup(here.page()) if has_simulator else "",
+            simulator=Markup(reruns.page()) if has_simulator else "",
             policy=policy,
             version=airtcp.__version__,
             **content,
@@ -370,7 +378,7 @@ def _key_plot(study: Study) -> Plot | None:
     )
 
 
-def _drawings(study: Study, networks: Mapping[str, Network], key_plot: Plot | None) -> dict[str, Any]:
+def _drawings(study: Study, networks: Mapping[str, Diagram], key_plot: Plot | None) -> dict[str, Any]:
     """Each network once: that of the key plot's experiment, or else of the first one, and those that differ from it.
 
     Returns:
@@ -379,7 +387,7 @@ def _drawings(study: Study, networks: Mapping[str, Network], key_plot: Plot | No
     """
     order = sorted(study.experiments, key=lambda one: key_plot not in one.plots if key_plot is not None else False)
     found: dict[str, Any] = {"main": None, "of": {}, "own": {}}
-    seen: list[tuple[Network, str]] = []
+    seen: list[tuple[Diagram, str]] = []
     for name in [one.id for one in order if one.id in networks]:
         known = next((place for other, place in seen if other == networks[name]), None)
         if known is None:

@@ -21,9 +21,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from airtcp.figure_style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, SHADES, shaded, style
-from airtcp.report.look import (
+from airtcp.report.matrix import Shown, point, shown, views
+from airtcp.report.model import Matrix, MatrixMap, Plot, Series
+from airtcp.report.plot_style import (
     PLAIN,
-    Look,
+    SeriesStyle,
     axis_values,
     categories,
     category,
@@ -37,8 +39,6 @@ from airtcp.report.look import (
     stretches,
     y_range,
 )
-from airtcp.report.matrix import Shown, point, shown, views
-from airtcp.report.model import Matrix, MatrixMap, Plot, Series
 
 HEIGHT_IN: Final = 2.2
 DPI: Final = 300
@@ -56,7 +56,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\
 _FALLBACKS: Final = ("Noto Sans CJK JP", "Noto Sans JP", "IPAGothic", "Hiragino Sans", "Yu Gothic", "Arial Unicode MS")
 
 
-def draw(plot: Plot, looks: Mapping[str, Look]) -> dict[str, bytes]:
+def draw(plot: Plot, looks: Mapping[str, SeriesStyle]) -> dict[str, bytes]:
     """The figure as file contents by ending: `png` (300 dpi) and `svg` (text stays text)."""
     return _drawn(lambda: _figure(plot, looks))
 
@@ -91,7 +91,7 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
     return {"png": png.getvalue(), "svg": svg.getvalue()}
 
 
-def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
+def _figure(plot: Plot, looks: Mapping[str, SeriesStyle]) -> Figure:
     columns, rows = _legend_shape([series.shown for series in plot.series] if needs_legend(plot) else [])
     if is_ranking(plot):
         return _ranking(plot, looks, columns, rows)
@@ -119,7 +119,7 @@ def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
     return figure
 
 
-def _ranking(plot: Plot, looks: Mapping[str, Look], columns: int, rows: int) -> Figure:
+def _ranking(plot: Plot, looks: Mapping[str, SeriesStyle], columns: int, rows: int) -> Figure:
     """A row for each name, the greatest value above, with dots and their intervals."""
     names = ranked(plot)
     height_in = 0.55 + 0.125 * (rows + len(names))
@@ -188,7 +188,7 @@ def _xy(plot: Plot, series: Series) -> tuple[np.ndarray[Any, Any], np.ndarray[An
     return np.array(x, dtype=float), np.array(y, dtype=float)
 
 
-def _line(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> None:
+def _line(axes: Axes, plot: Plot, series: Series, look: SeriesStyle, order: int) -> None:
     x, y = _xy(plot, series)
     colour = shaded(COLOURS[look.colour], look.shade)
     axes.plot(
@@ -211,7 +211,7 @@ def _line(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> Non
             axes.vlines(x[stretch], bounds[:, 0], bounds[:, 1], color=colour, lw=0.8, zorder=2.5)
 
 
-def _cloud(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> None:
+def _cloud(axes: Axes, plot: Plot, series: Series, look: SeriesStyle, order: int) -> None:
     x, y = _xy(plot, series)
     many = len(x) > MANY_POINTS
     axes.plot(
@@ -229,7 +229,7 @@ def _cloud(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> No
     )
 
 
-def _bars(axes: Axes, plot: Plot, looks: Mapping[str, Look]) -> None:
+def _bars(axes: Axes, plot: Plot, looks: Mapping[str, SeriesStyle]) -> None:
     is_alone = stand_alone(plot)
     width = 0.55 if is_alone else 0.8 / max(1, len(plot.series))
     for i, series in enumerate(plot.series):

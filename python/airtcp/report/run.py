@@ -13,7 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp import show, soundness
-from airtcp.report.model import Axis, Experiment, Plot, Series, Study, Table
+from airtcp.report.model import Axis, Experiment, Plot, Series, Study, TextTable
 from airtcp.results import Results
 from airtcp.scenario_json import stations_of
 
@@ -103,13 +103,13 @@ def sentences(results: Results) -> list[str]:
     return said
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[TextTable]:
     """The tables of the terminal, links by waiting time."""
     found = []
     for table in show.overview(results):
         rows = [[_plain(cell) for cell in column.cells] for column in table.columns]
         found.append(
-            Table(
+            TextTable(
                 title=str(table.title),
                 head=[" ".join(str(column.header).split("\n")).strip() for column in table.columns],
                 rows=[list(row) for row in zip(*rows, strict=True)],

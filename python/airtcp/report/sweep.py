@@ -22,9 +22,9 @@ Row = dict[str, Any]
 def read(folder: Path) -> Study:
     """The results in the folder of a sweep.
 
-    The x axis is the first varied parameter with numbers. The arms and the second varied parameter are the series; each
-    value of further parameters has its own plot. In a random sweep every run is a dot. In a list, the parameters change
-    together.
+    The x axis is the first varied parameter with numbers. The variants and the second varied parameter are the series;
+    each value of further parameters has its own plot. In a random sweep every run is a dot. In a list, the parameters
+    change together.
 
     Raises:
             ResultsError: it cannot be read.
@@ -81,15 +81,15 @@ def read(folder: Path) -> Study:
 def _roles(results: SweepResults) -> tuple[str | None, list[str], list[str]]:
     """The parameter of the x axis, those of the series, and those with separate plots."""
     varied: list[str] = list(results.manifest["varied"])
-    arms = ["arm"] if results.manifest["arms"] else []
+    variants = ["variant"] if results.manifest["variants"] else []
     numbers = [name for name in varied if results.runs.schema[name].is_numeric()]
     x = next(iter(numbers), next(iter(varied), None))
     if x is None:
-        return ("arm" if arms else None), [], []
+        return ("variant" if variants else None), [], []
     if results.manifest["mode"] != "grid":
-        return x, arms, []
+        return x, variants, []
     rest = [name for name in varied if name != x]
-    return x, [*arms, *rest[:1]], rest[1:]
+    return x, [*variants, *rest[:1]], rest[1:]
 
 
 def _plots(
@@ -129,7 +129,7 @@ def _series(rows: pl.DataFrame, name: str, x: str | None, by: list[str], *, is_c
     for row in rows.iter_rows(named=True):
         if row[name] is None:
             continue
-        label = ", ".join(str(row[b]) if b == "arm" else f"{b} = {_text(row[b])}" for b in by) or name
+        label = ", ".join(str(row[b]) if b == "variant" else f"{b} = {_text(row[b])}" for b in by) or name
         curves.setdefault(label, {}).setdefault(row[x] if x is not None else "all", []).append(float(row[name]))
     out = []
     for label, points in curves.items():
@@ -155,12 +155,12 @@ def _series(rows: pl.DataFrame, name: str, x: str | None, by: list[str], *, is_c
 
 
 def _varied(results: SweepResults) -> str:
-    names = [*(["arm"] if results.manifest["arms"] else []), *results.manifest["varied"]]
+    names = [*(["variant"] if results.manifest["variants"] else []), *results.manifest["varied"]]
     return f"Varied: {', '.join(names)}" if names else "Repeated runs"
 
 
 def _at(row: Row, results: SweepResults) -> str:
-    names = [*(["arm"] if results.manifest["arms"] else []), *results.manifest["varied"], "seed"]
+    names = [*(["variant"] if results.manifest["variants"] else []), *results.manifest["varied"], "seed"]
     return ", ".join(f"{name} = {_text(row[name])}" for name in names if row[name] is not None)
 
 

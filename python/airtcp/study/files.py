@@ -24,7 +24,7 @@ from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults, Id, Place, Scalar, Table, Text, Unique, Where, Word, means
 from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value, nearest
-from airtcp.kinds import misplaced
+from airtcp.file_kinds import misplaced
 from airtcp.package_data import named_file
 from airtcp.sweeps.definition import Sweep
 from airtcp.sweeps.file import SweepFile
@@ -35,7 +35,7 @@ EXPERIMENTS: Final = "experiments"
 Kind = Literal["paper", "sensitivity", "beyond"]
 KINDS: Final = get_args(Kind)
 PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
-"""The part of a curve's name after its arm: `, n = 500, D_ms = 20`."""
+"""The part of a curve's name after its variant: `, n = 500, D_ms = 20`."""
 UNCOUNTED: Final = ("calibration", "identity")
 """Kinds of findings that test nothing: they are shown and not counted."""
 FindingKind = Literal["paper", "sensitivity", "beyond", "calibration", "identity"]
@@ -49,7 +49,7 @@ OneOrMore = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 Texts = Annotated[tuple[Text, ...], Unique]
 
 
-class Part(Table, frozen=True):
+class StudyTable(Table, frozen=True):
     """A table of a study's files. White space around its texts is removed."""
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class Part(Table, frozen=True):
                 msgspec.structs.force_setattr(self, name, value.strip())
 
 
-class Assumption(Part, kw_only=True, frozen=True):
+class Assumption(StudyTable, kw_only=True, frozen=True):
     """A value that the source does not give."""
 
     id: Annotated[Id, means("Id, unique among the assumptions.")]
@@ -71,7 +71,7 @@ class Assumption(Part, kw_only=True, frozen=True):
     place: Where = ""
 
 
-class Paper(Part, kw_only=True, frozen=True):
+class Paper(StudyTable, kw_only=True, frozen=True):
     """The source that the study repeats."""
 
     authors: Annotated[Text | Texts | None, means("Names of the authors: one text, or a list.")] = None
@@ -81,14 +81,14 @@ class Paper(Part, kw_only=True, frozen=True):
     url: Annotated[Text | None, means("Address of the paper on the web.")] = None
 
 
-class Cost(Part, kw_only=True, frozen=True):
+class Cost(StudyTable, kw_only=True, frozen=True):
     """Measured wall time on two cores."""
 
     quick_s: Annotated[NotNegative | None, means("Wall time of `--quick` in seconds.")] = None
     full_s: Annotated[NotNegative | None, means("Wall time of `--full` in seconds.")] = None
 
 
-class Plot(Part, kw_only=True, frozen=True):
+class Plot(StudyTable, kw_only=True, frozen=True):
     """A figure."""
 
     id: Annotated[Id, means("Id, unique in the study. It names the picture's file.")]
@@ -97,23 +97,23 @@ class Plot(Part, kw_only=True, frozen=True):
     x: Annotated[
         Text,
         means(
-            'A parameter, `arm`, or a column of y\'s measure as in `"by_size.size_kB"`. In a scatter plot without rows '
-            "it may also be a measure."
+            'A parameter, `variant`, or a column of y\'s measure as in `"by_size.size_kB"`. In a scatter plot without '
+            "rows it may also be a measure."
         ),
     ]
     y: Annotated[Text, means('A measure, or a column as in `"by_size.transfer_s"`.')]
     series: Annotated[
         Text | Texts,
         means(
-            'The plot has one curve for each value of `"arm"`, of a parameter, or of a column of y\'s measure. A list '
-            'such as `["arm", "n"]` gives one curve for each combination.'
+            'The plot has one curve for each value of `"variant"`, of a parameter, or of a column of y\'s measure. A '
+            'list such as `["variant", "n"]` gives one curve for each combination.'
         ),
-    ] = ("arm",)
+    ] = ("variant",)
     where: Annotated[
         dict[str, Scalar | Annotated[list[Scalar], Meta(min_length=1)]],
         means("Draw only points with these values of parameters or columns: `{ D_ms = 90 }`, `{ n = [500, 1500] }`."),
     ] = key(default_factory=dict)
-    arms: Annotated[Texts, means("Draw only these arms. It does the same as `arm` in `where`.")] = ()
+    variants: Annotated[Texts, means("Draw only these variants. It does the same as `variant` in `where`.")] = ()
     kind: Annotated[
         Literal["line", "scatter", "bar"],
         means(
@@ -134,15 +134,15 @@ class Plot(Part, kw_only=True, frozen=True):
     place: Where = ""
 
     def __post_init__(self) -> None:
-        """Brings `series` and `arms` to one form."""
+        """Brings `series` and `variants` to one form."""
         super().__post_init__()
         if isinstance(self.series, str):
             msgspec.structs.force_setattr(self, "series", (self.series,))
-        if self.arms:
-            msgspec.structs.force_setattr(self, "where", {**self.where, "arm": list(self.arms)})
+        if self.variants:
+            msgspec.structs.force_setattr(self, "where", {**self.where, "variant": list(self.variants)})
 
 
-class Finding(Part, kw_only=True, frozen=True):
+class Finding(StudyTable, kw_only=True, frozen=True):
     """A claim, and the checks that hold it against results."""
 
     id: Annotated[Id, means("Id, unique in the study.")]
@@ -175,7 +175,7 @@ class Finding(Part, kw_only=True, frozen=True):
         return [dict(zip(self.each, values, strict=True)) for values in product(*self.each.values())]
 
 
-class MatrixMeasure(Part, kw_only=True, frozen=True):
+class MatrixMeasure(StudyTable, kw_only=True, frozen=True):
     """A measure that counts in a matrix."""
 
     name: Annotated[Text, means("Name of a measure with one number per run. Experiments may lack it.")]
@@ -194,7 +194,7 @@ class MatrixMeasure(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "title", self.title or self.name)
 
 
-class MatrixScene(Part, kw_only=True, frozen=True):
+class MatrixScene(StudyTable, kw_only=True, frozen=True):
     """An experiment as a column of a matrix."""
 
     experiment: Annotated[Text, means("Id of an experiment.")]
@@ -210,15 +210,17 @@ class MatrixScene(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "title", self.title or self.experiment)
 
 
-class MatrixRow(Part, kw_only=True, frozen=True):
-    """An arm as a row of a matrix."""
+class MatrixRow(StudyTable, kw_only=True, frozen=True):
+    """A variant as a row of a matrix."""
 
-    arm: Annotated[Text, means("Name of an arm.")]
+    variant: Annotated[Text, means("Name of a variant.")]
     remedy: Annotated[
         str,
-        means("A remedy of the matrix's catalogue, for what the row leaves out. Default: the one of the arm's name."),
+        means(
+            "A remedy of the matrix's catalogue, for what the row leaves out. Default: the one of the variant's name."
+        ),
     ] = ""
-    title: Annotated[str, means("Heading of the row. Default: the arm's name.")] = ""
+    title: Annotated[str, means("Heading of the row. Default: the variant's name.")] = ""
     changes: Annotated[
         Texts,
         means("Things that have to be changed for it. Among equals, the row whose change costs least is advised."),
@@ -232,17 +234,17 @@ class MatrixRow(Part, kw_only=True, frozen=True):
     def __post_init__(self) -> None:
         """Fills in the heading."""
         super().__post_init__()
-        msgspec.structs.force_setattr(self, "title", self.title or self.arm)
+        msgspec.structs.force_setattr(self, "title", self.title or self.variant)
 
 
-class MatrixGroup(Part, kw_only=True, frozen=True):
+class MatrixGroup(StudyTable, kw_only=True, frozen=True):
     """Rows that are compared with one base."""
 
     title: Annotated[Text, means("Heading of the group.")]
     text: Annotated[str, means("Description of the group.")] = ""
-    base: Annotated[Text, means("Arm with which the other rows are compared.")]
-    base_title: Annotated[str, means("Heading of the base's row. Default: the arm's name.")] = ""
-    rows: Annotated[tuple[MatrixRow, ...], Meta(min_length=1), means("The other arms.")]
+    base: Annotated[Text, means("Variant with which the other rows are compared.")]
+    base_title: Annotated[str, means("Heading of the base's row. Default: the variant's name.")] = ""
+    rows: Annotated[tuple[MatrixRow, ...], Meta(min_length=1), means("The other variants.")]
 
     def __post_init__(self) -> None:
         """Fills in the heading of the base."""
@@ -250,7 +252,7 @@ class MatrixGroup(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "base_title", self.base_title or self.base)
 
 
-class MatrixMap(Part, kw_only=True, frozen=True):
+class MatrixMap(StudyTable, kw_only=True, frozen=True):
     """The advice over two parameters of an experiment: a picture for each group whose base and rows run in it."""
 
     id: Annotated[Id, means("Id, unique among matrices, maps and plots. It names the picture's file.")]
@@ -289,8 +291,8 @@ class Rule(Table, kw_only=True, frozen=True):
         return documents.read(documents.load(path, "rule of advice", StudyError), cls, StudyError)
 
 
-class Matrix(Part, kw_only=True, frozen=True):
-    """Arms as rows and experiments as columns. `airtcp.study.matrix` computes scores and advice from it."""
+class Matrix(StudyTable, kw_only=True, frozen=True):
+    """Variants as rows and experiments as columns. `airtcp.study.matrix` computes scores and advice from it."""
 
     id: Annotated[Id, means("Id, unique among matrices and plots. It names the pictures' files.")]
     title: Annotated[Text, means("Its heading.")]
@@ -315,7 +317,7 @@ class Matrix(Part, kw_only=True, frozen=True):
     place: Where = ""
 
 
-class Answer(Part, kw_only=True, frozen=True):
+class Answer(StudyTable, kw_only=True, frozen=True):
     """The answer to the title's question: its verdicts stand at the top of the report."""
 
     findings: Annotated[
@@ -324,7 +326,7 @@ class Answer(Part, kw_only=True, frozen=True):
     plot: Annotated[Id | None, means("Id of the key figure.")] = None
 
 
-class StudyFile(Part, kw_only=True, frozen=True):
+class StudyFile(StudyTable, kw_only=True, frozen=True):
     """The content of `study.toml`."""
 
     id: Annotated[Id, means("Name of the study on the command line.")]
@@ -339,9 +341,9 @@ class StudyFile(Part, kw_only=True, frozen=True):
     ] = ()
     titles: Annotated[
         dict[str, Text],
-        means("Titles of arms, by their names. Figures of the report show them; tables and checks keep the names."),
+        means("Titles of variants, by their names. Figures of the report show them; tables and checks keep the names."),
     ] = key(default_factory=dict)
-    matrices: Annotated[tuple[Matrix, ...], means("Tables of arms against experiments, with advice.")] = ()
+    matrices: Annotated[tuple[Matrix, ...], means("Tables of variants against experiments, with advice.")] = ()
 
 
 class ExperimentFile(SweepFile, kw_only=True, frozen=True):
@@ -399,7 +401,7 @@ class Study:
     matrices: tuple[Matrix, ...] = ()
     answer: Answer | None = None
     titles: Mapping[str, str] = field(default_factory=dict)
-    """Titles of arms, by their names."""
+    """Titles of variants, by their names."""
 
     @property
     def figures(self) -> list[str]:
@@ -533,7 +535,7 @@ def _with_remedies(file: StudyFile, document: Document, folder: Path) -> StudyFi
         for j, group in enumerate(matrix.groups):
             rows = []
             for k, row in enumerate(group.rows):
-                remedy = None if catalogue is None else catalogue.get(row.remedy or row.arm)
+                remedy = None if catalogue is None else catalogue.get(row.remedy or row.variant)
                 if remedy is None and row.remedy:
                     told = (
                         "the matrix names no `catalogue`" if catalogue is None else "the catalogue has no such remedy"
@@ -572,7 +574,7 @@ TAKEN: Final = ("changes", "how", "without", "text")
 """Keys that a row of a matrix takes from its remedy."""
 
 
-def _written(table: Part | None) -> dict[str, Any]:
+def _written(table: StudyTable | None) -> dict[str, Any]:
     """The keys that are given, as JSON values."""
     if table is None:
         return {}
@@ -632,11 +634,11 @@ def _check_ids(
                 if value in values[:j]:
                     faults.add("is there twice", "matrices", i, kind, j, name)
         for j, group in enumerate(m.groups):
-            arms = [group.base, *(row.arm for row in group.rows)]
+            variants = [group.base, *(row.variant for row in group.rows)]
             for k, row in enumerate(group.rows):
-                if row.arm in arms[: k + 1]:
-                    message = "appears twice: each arm of a group must appear once, the base included"
-                    faults.add(message, "matrices", i, "groups", j, "rows", k, "arm")
+                if row.variant in variants[: k + 1]:
+                    message = "appears twice: each variant of a group must appear once, the base included"
+                    faults.add(message, "matrices", i, "groups", j, "rows", k, "variant")
                 known = [one.name for one in m.measures]
                 for what, names, allowed in (("changes", row.changes, m.costs), ("without", row.without, known)):
                     for name in names if allowed or what == "without" else ():
@@ -655,14 +657,16 @@ def _check_ids(
         plot = file.answer.plot
         if plot is not None and plot not in there["plots"]:
             faults.add(f"no plot has that id{nearest(plot, there['plots'])}", "answer", "plot")
-    arms = list(dict.fromkeys(arm.name for e in experiments for arm in e.sweep.arm_list if arm.name is not None))
+    variants = list(
+        dict.fromkeys(variant.name for e in experiments for variant in e.sweep.variant_list if variant.name is not None)
+    )
     shown: dict[str, str] = {}
     for name, title in file.titles.items():
-        if name not in arms:
-            faults.add(f"no experiment has an arm of that name{nearest(name, arms)}", "titles", name)
-        elif title in shown or (title in arms and title != name):
+        if name not in variants:
+            faults.add(f"no experiment has a variant of that name{nearest(name, variants)}", "titles", name)
+        elif title in shown or (title in variants and title != name):
             other = shown.get(title, title)
-            faults.add(f"the arm {other!r} has that title as well: each arm must have its own", "titles", name)
+            faults.add(f"the variant {other!r} has that title as well: each variant must have its own", "titles", name)
         elif PARAMETERS.search(title):
             faults.add("must not end like a parameter and its value (`, n = 500`)", "titles", name)
         shown[title] = name
@@ -683,8 +687,13 @@ def _experiment(path: Path, source: str, root: Path) -> tuple[Experiment, Docume
     faults = Faults(document, StudyError)
     for i, plot in enumerate(file.plots):
         _check_figure(faults, file, plot.figure, "plots", i)
-        if plot.arms and "arm" in document.value()["plots"][i].get("where", {}):
-            faults.add("`where` has `arm` as well: use either `arms` or `where.arm`, not both", "plots", i, "arms")
+        if plot.variants and "variant" in document.value()["plots"][i].get("where", {}):
+            faults.add(
+                "`where` has `variant` as well: use either `variants` or `where.variant`, not both",
+                "plots",
+                i,
+                "variants",
+            )
         if plot.y_range is not None and plot.y_range[0] >= plot.y_range[1]:
             faults.add("must have the lower end first", "plots", i, "y_range")
     for i, finding in enumerate(file.findings):

@@ -35,10 +35,10 @@ from airtcp.study.samples import (
     Between,
     CheckError,
     Data,
+    MeasureFunction,
     NoValueError,
     Reasons,
     Sample,
-    Series,
     as_number,
     functions,
 )
@@ -195,7 +195,7 @@ def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FindingOutcome:
     """A finding and its verdict."""
 
     finding: Finding
@@ -316,7 +316,7 @@ def decided(bounds: Sequence[Bound], seeds: int, *, is_enough: bool) -> tuple[bo
     return holds, False, min(told, default=None)
 
 
-def judge(finding: Finding, data: Data) -> Outcome:
+def judge(finding: Finding, data: Data) -> FindingOutcome:
     """Evaluates a finding.
 
     Raises:
@@ -328,7 +328,7 @@ def judge(finding: Finding, data: Data) -> Outcome:
     return conclude(finding, checks)
 
 
-def conclude(finding: Finding, checks: tuple[Judged, ...]) -> Outcome:
+def conclude(finding: Finding, checks: tuple[Judged, ...]) -> FindingOutcome:
     """The verdict on a finding, and remarks about it, from the results of its checks."""
     notes = [finding.note] if finding.note else []
     if any(check.seeds == 1 and not check.gaps for check in checks):
@@ -340,7 +340,7 @@ def conclude(finding: Finding, checks: tuple[Judged, ...]) -> Outcome:
     without = list(dict.fromkeys(check.error for check in checks if check.error))
     if without:
         notes.append(f"No verdict: {'; '.join(without)}.")
-        return Outcome(finding, checks, None, " ".join(notes))
+        return FindingOutcome(finding, checks, None, " ".join(notes))
     word = verdict([(check.holds, check.settled) for check in checks], finding.kind or "paper")
     more: int | None = None
     if word == OPEN:
@@ -350,7 +350,7 @@ def conclude(finding: Finding, checks: tuple[Judged, ...]) -> Outcome:
         else:
             on_bound = "the number of seeds that would settle it cannot be told"
             notes.append(f"Open: {on_bound}.")
-    return Outcome(finding, checks, word, " ".join(notes), more)
+    return FindingOutcome(finding, checks, word, " ".join(notes), more)
 
 
 def each_check(finding: Finding) -> list[tuple[str, dict[str, Value]]]:
@@ -443,9 +443,9 @@ def environment(case: Mapping[str, Value], data: Data) -> tuple[dict[str, object
     names: dict[str, object] = {"true": True, "false": False}
     for measure in data.measures.values():
         series = (
-            [Series(data, measure)]
+            [MeasureFunction(data, measure)]
             if measure.columns is None
-            else [Series(data, measure, column) for column in measure.columns]
+            else [MeasureFunction(data, measure, column) for column in measure.columns]
         )
         for one in series:
             if one.name in functions() or one.name == "about":

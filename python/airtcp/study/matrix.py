@@ -1,11 +1,11 @@
 """Matrices: the effect of each variant in each experiment against a base, and the advice that follows.
 
-An experiment is a *scene*, an arm a *row*; the rows of a group are compared with the group's base, seed by seed. Each
-measure counts by its doublings: the base-2 logarithm of the ratio to the base, negative where it is worse. A value that
-is better than `enough` counts as `enough`. Nobody hears the difference between 5 and 10 ms of delay, and a remedy must
-not win by it. The score of a row is the sum of these over the measures, each times its weight. With goodput and latency
-alone this is the logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power and deterministic rules of
-thumb for probabilistic problems in computer communications", ICC 1979).
+An experiment is a *scene*, a variant a *row*. The rows of a group are compared with the group's base, seed by seed.
+Each measure counts by its doublings: the base-2 logarithm of the ratio to the base, negative where it is worse. A
+value that is better than `enough` counts as `enough`. Nobody hears the difference between 5 and 10 ms of delay, and
+a remedy must not win by it. The score of a row is the sum of these over the measures, each times its weight. With
+goodput and latency alone this is the logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power
+and deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979).
 
 The advice for a scene follows from the scores by rule, never by hand:
 
@@ -52,7 +52,7 @@ OUTCOMES: Final = {FINE: "none needed", NOTHING: "none helps", OPEN: "not settle
 
 
 @dataclass(frozen=True)
-class Cell:
+class Comparison:
     """One row in one scene, against the base of its group."""
 
     row: MatrixRow
@@ -67,7 +67,7 @@ class Cell:
         return stats.mean(total[~np.isnan(total)], level)
 
 
-class Table:
+class PreparedMatrix:
     """A matrix together with the data of its scenes. Made before the runs, it checks that every name in the matrix
     exists.
     """
@@ -81,10 +81,10 @@ class Table:
         self.matrix: Final = matrix
         self.data: Final = scenes
         self.at: Final[dict[tuple[str, str], int]] = {}
-        self.by_arm: Final[dict[tuple[str, str], list[int]]] = {}
+        self.by_variant: Final[dict[tuple[str, str], list[int]]] = {}
         for id_, data in scenes.items():
             for k, point in enumerate(data.points):
-                self.by_arm.setdefault((id_, point.arm or ""), []).append(k)
+                self.by_variant.setdefault((id_, point.variant or ""), []).append(k)
         for measure in matrix.measures:
             if not any(measure.name in data.measures for data in scenes.values()):
                 known = list(dict.fromkeys(name for data in scenes.values() for name in data.measures))
@@ -94,12 +94,12 @@ class Table:
             for name in scene.where:
                 if name not in data.parameters:
                     raise CheckError(f"scenes[{i}].where: no parameter {name!r}{nearest(name, data.parameters)}")
-            for arm in data.arms:
-                self._find(scene, i, arm)
+            for variant in data.variants:
+                self._find(scene, i, variant)
             if not any(experiment == scene.experiment for experiment, _ in self.at):
                 told = ", ".join(f"{k} = {_text(v)}" for k, v in scene.where.items())
                 raise CheckError(
-                    f"scenes[{i}].where: {scene.experiment} has no arm that runs at "
+                    f"scenes[{i}].where: {scene.experiment} has no variant that runs at "
                     f"{told or 'any point'}: choose values that it runs"
                 )
             if not any(measure.name in data.measures for measure in matrix.measures):
@@ -110,18 +110,18 @@ class Table:
                     raise CheckError(
                         f"measures: {measure.name} has rows in {scene.experiment}: one number per run is needed"
                     )
-        arms = list(dict.fromkeys(arm for data in scenes.values() for arm in data.arms))
+        variants = list(dict.fromkeys(variant for data in scenes.values() for variant in data.variants))
         for group in matrix.groups:
-            for arm in (group.base, *(row.arm for row in group.rows)):
-                if arm not in arms:
-                    raise CheckError(f"groups: no experiment has the arm {arm!r}{nearest(arm, arms)}")
+            for variant in (group.base, *(row.variant for row in group.rows)):
+                if variant not in variants:
+                    raise CheckError(f"groups: no experiment has the variant {variant!r}{nearest(variant, variants)}")
         self.maps: Final = [_Map(matrix, i, scenes[one.experiment]) for i, one in enumerate(matrix.maps)]
 
-    def _find(self, scene: MatrixScene, i: int, arm: str) -> None:
+    def _find(self, scene: MatrixScene, i: int, variant: str) -> None:
         data = self.data[scene.experiment]
         found = [
             k
-            for k in self.by_arm[scene.experiment, arm]
+            for k in self.by_variant[scene.experiment, variant]
             if all(
                 name in data.points[k].parameters and _equal(value, data.points[k].parameters[name])
                 for name, value in scene.where.items()
@@ -134,26 +134,26 @@ class Table:
                 f"scenes[{i}]: {differ} varies: keep one value with `where = {{ {differ} = {_text(a[differ])} }}`"
             )
         if found:
-            self.at[scene.experiment, arm] = found[0]
+            self.at[scene.experiment, variant] = found[0]
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 
-    def _values(self, scene: MatrixScene, arm: str, measure: MatrixMeasure) -> Array | None:
-        """One value per seed; none where the arm or the measure does not exist."""
-        data, point = self.data[scene.experiment], self.at.get((scene.experiment, arm))
+    def _values(self, scene: MatrixScene, variant: str, measure: MatrixMeasure) -> Array | None:
+        """One value per seed; none where the variant or the measure does not exist."""
+        data, point = self.data[scene.experiment], self.at.get((scene.experiment, variant))
         if point is None or measure.name not in data.scalars:
             return None
         values: Array = data.scalars[measure.name][point]
         return values
 
-    def cell(self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow) -> Cell | None:
+    def cell(self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow) -> Comparison | None:
         """The row's cell, or `None` where the row does not run or has no value."""
 
-        def values(arm: str) -> dict[str, Array]:
-            found = {measure.name: self._values(scene, arm, measure) for measure in self.matrix.measures}
+        def values(variant: str) -> dict[str, Array]:
+            found = {measure.name: self._values(scene, variant, measure) for measure in self.matrix.measures}
             return {name: value for name, value in found.items() if value is not None}
 
-        return compared(row, self.matrix.measures, values(row.arm), values(group.base))
+        return compared(row, self.matrix.measures, values(row.variant), values(group.base))
 
     def to_dict(self) -> Json:
         """As `study.json` has it."""
@@ -188,11 +188,11 @@ class Table:
     def _group(self, group: MatrixGroup) -> Json:
         weights = {measure.name: measure.weight for measure in self.matrix.measures}
         rows = []
-        for row in (MatrixRow(arm=group.base, title=group.base_title), *group.rows):
-            is_base = row.arm == group.base
+        for row in (MatrixRow(variant=group.base, title=group.base_title), *group.rows):
+            is_base = row.variant == group.base
             rows.append(
                 {
-                    "arm": row.arm,
+                    "variant": row.variant,
                     "title": row.title,
                     "changes": list(row.changes),
                     "how": row.how,
@@ -214,7 +214,7 @@ class Table:
         parts: Json = {}
         cell = None if is_base else self.cell(scene, group, row)
         for measure in self.matrix.measures:
-            values = self._values(scene, row.arm, measure)
+            values = self._values(scene, row.variant, measure)
             if values is None or np.isnan(values).all() or measure.name in row.without:
                 continue
             value = stats.mean(values[~np.isnan(values)])
@@ -248,12 +248,12 @@ class Table:
         for measure in self.matrix.measures:
             twice = {**weights, measure.name: 2 * measure.weight}
             other, names = advised(cells, twice, self.matrix.margin, self.matrix.costs)
-            name = names[0].row.arm if names else None
-            if name != (chosen[0].row.arm if chosen else None):
+            name = names[0].row.variant if names else None
+            if name != (chosen[0].row.variant if chosen else None):
                 otherwise[measure.name] = name if other == REMEDY else None
         return {
             "outcome": outcome if cells else None,
-            "arms": [cell.row.arm for cell in chosen[:2]],
+            "variants": [cell.row.variant for cell in chosen[:2]],
             "score": _estimate(chosen[0].score(weights)) if chosen else None,
             "if_twice": otherwise if outcome != OPEN else {},
         }
@@ -298,7 +298,7 @@ def doublings(measure: MatrixMeasure, ours: Array, base: Array) -> Array:
 
 def compared(
     row: MatrixRow, measures: Sequence[MatrixMeasure], ours: Mapping[str, Array], base: Mapping[str, Array]
-) -> Cell | None:
+) -> Comparison | None:
     """A row's cell from its values and those of the base, one per seed; `None` where a measure has none."""
     gains: dict[str, Array] = {}
     harmed = []
@@ -314,7 +314,7 @@ def compared(
         is_worse = measure.harm is not None and estimate.value <= -math.log2(measure.harm)
         if is_worse and estimate.high is not None and estimate.high < 0:
             harmed.append(measure.name)
-    return Cell(row, gains, tuple(harmed)) if gains else None
+    return Comparison(row, gains, tuple(harmed)) if gains else None
 
 
 MOST: Final = 10.0
@@ -327,8 +327,8 @@ def cost(row: MatrixRow, costs: Sequence[str]) -> tuple[int, ...]:
 
 
 def advised(
-    cells: Sequence[Cell], weights: Mapping[str, float], margin: float, costs: Sequence[str] = ()
-) -> tuple[str, list[Cell]]:
+    cells: Sequence[Comparison], weights: Mapping[str, float], margin: float, costs: Sequence[str] = ()
+) -> tuple[str, list[Comparison]]:
     """The advice, and the cells in order. The rule is at the top of this module."""
     least = math.log2(margin)
     level = 1 - (1 - stats.LEVEL) / max(1, len(cells))
@@ -340,7 +340,7 @@ def advised(
         return (OPEN, [cell for cell, _ in reach]) if reach else (NOTHING, [])
     best = max(score.value for _, score in helps)
 
-    def order(pair: tuple[Cell, stats.Estimate]) -> tuple[bool, tuple[int, ...], float]:
+    def order(pair: tuple[Comparison, stats.Estimate]) -> tuple[bool, tuple[int, ...], float]:
         cell, score = pair
         is_equal = score.value > best - least
         return (not is_equal, cost(cell.row, costs) if is_equal else (), -score.value)
@@ -361,8 +361,8 @@ class _Map:
             raise CheckError(f"{place}: x and y are the same parameter, {one.x!r}")
         groups = []
         for group in matrix.groups:
-            rows = tuple(row for row in group.rows if row.arm in data.arms and not row.without)
-            if group.base in data.arms and rows:
+            rows = tuple(row for row in group.rows if row.variant in data.variants and not row.without)
+            if group.base in data.variants and rows:
                 groups.append(msgspec.structs.replace(group, rows=rows))
         if not groups:
             raise CheckError(f"{place}: {one.experiment} runs no group's base with one of its rows")
@@ -372,14 +372,14 @@ class _Map:
 
         self.xs: Final = values(one.x)
         self.ys: Final = values(one.y)
-        self.tables: Final[list[list[Table]]] = []
+        self.tables: Final[list[list[PreparedMatrix]]] = []
         for y in self.ys:
             row_of = []
             for x in self.xs:
                 scene = MatrixScene(experiment=one.experiment, where={one.x: x, one.y: y, **one.where})
                 part = msgspec.structs.replace(matrix, scenes=(scene,), groups=tuple(groups), maps=())
                 measures = tuple(m for m in matrix.measures if m.name in data.measures)
-                row_of.append(Table(msgspec.structs.replace(part, measures=measures), {one.experiment: data}))
+                row_of.append(PreparedMatrix(msgspec.structs.replace(part, measures=measures), {one.experiment: data}))
             self.tables.append(row_of)
 
     def to_dict(self) -> Json:
@@ -396,7 +396,7 @@ class _Map:
                 {
                     "title": group.title,
                     "base": group.base,
-                    "titles": {group.base: group.base_title} | {row.arm: row.title for row in group.rows},
+                    "titles": {group.base: group.base_title} | {row.variant: row.title for row in group.rows},
                     "cells": [[table.advice(group)[0] for table in row] for row in self.tables],
                 }
                 for group in self.tables[0][0].matrix.groups

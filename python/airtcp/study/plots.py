@@ -13,7 +13,7 @@ from airtcp.study.samples import (
     CheckError,
     Data,
     Meaning,
-    Series,
+    MeasureFunction,
     _equal,
     _text,
     listed,
@@ -21,7 +21,7 @@ from airtcp.study.samples import (
     unknown,
 )
 
-ARM: Final = "arm"
+VARIANT: Final = "variant"
 
 Json = dict[str, Any]
 Key = tuple[Value | None, ...]
@@ -36,7 +36,7 @@ class Drawing:
         Args:
             plot: what is drawn.
             data: its numbers.
-            titles: of arms, by their names.
+            titles: of variants, by their names.
 
         Raises:
             CheckError: a name in it does not exist, or a parameter varies that the plot does not show.
@@ -47,8 +47,8 @@ class Drawing:
         self.y: Final = _measure(data, plot.y, "y")
         self.columns: Final = self.y.measure.columns or {}
         self.x: Final = self._axis()
-        self.series: Final = tuple(s for s in plot.series if s != ARM or data.arms)
-        known = [ARM, *data.parameters]
+        self.series: Final = tuple(s for s in plot.series if s != VARIANT or data.variants)
+        known = [VARIANT, *data.parameters]
         # Names of its columns that tell curves apart, in rows instead of points.
         self.by_row: Final = tuple(s for s in self.series if s in self.columns and s not in known)
         for name in self.series:
@@ -61,11 +61,11 @@ class Drawing:
         self._check_determined()
         self._check_kind()
 
-    def _axis(self) -> str | Series:
+    def _axis(self) -> str | MeasureFunction:
         """A name to group by, or a measure."""
         x, data = self.plot.x, self.data
-        if x == ARM and data.arms:
-            return ARM
+        if x == VARIANT and data.variants:
+            return VARIANT
         head, _, column = x.partition(".")
         head_of_y = self.y.measure.name
         if x in data.parameters:
@@ -87,7 +87,7 @@ class Drawing:
 
     def _value(self, point: int, name: str) -> Value | None:
         at = self.data.points[point]
-        return at.arm if name == ARM else at.parameters.get(name)
+        return at.variant if name == VARIANT else at.parameters.get(name)
 
     def _points(self) -> list[int]:
         kept = list(range(len(self.data.points)))
@@ -113,7 +113,7 @@ class Drawing:
             key = tuple(self._value(i, name) for name in sorted(used) if name and name not in self.columns)
             if key in groups:
                 other = groups[key]
-                names = [ARM, *self.data.parameters]
+                names = [VARIANT, *self.data.parameters]
                 differ = next((n for n in names if self._value(i, n) != self._value(other, n)), "?")
                 raise CheckError(
                     f"{differ} varies, but is neither x nor among the series: name it in `series`, or keep one value "
@@ -136,10 +136,10 @@ class Drawing:
         """As `study.json` has it, without the curves."""
         plot = self.plot
         # A column on the x axis may also have a label and a unit.
-        own = self.x.meaning if isinstance(self.x, Series) else self.columns.get(self.x, Meaning())
-        x_name = self.x.title if isinstance(self.x, Series) else self.x
-        shown = [self.data.points[i].arm for i in self.points] if self.x == ARM else []
-        titles = {arm: self.titles[arm] for arm in shown if arm is not None and arm in self.titles}
+        own = self.x.meaning if isinstance(self.x, MeasureFunction) else self.columns.get(self.x, Meaning())
+        x_name = self.x.title if isinstance(self.x, MeasureFunction) else self.x
+        shown = [self.data.points[i].variant for i in self.points] if self.x == VARIANT else []
+        titles = {variant: self.titles[variant] for variant in shown if variant is not None and variant in self.titles}
         return {
             "id": plot.id,
             "figure": plot.figure,
@@ -199,19 +199,21 @@ class Drawing:
         )
 
     def _name(self, key: Key, several: Sequence[str]) -> str:
-        """Name of a curve: arms and texts by their name, others as `n = 500`, without values that all curves share."""
-        pairs = [(n, v) for n, v in zip(self.series, key, strict=True) if v is not None and (n == ARM or n in several)]
+        """Name of a curve: variants and texts by name, others as `n = 500`, without values that all curves share."""
+        pairs = [
+            (n, v) for n, v in zip(self.series, key, strict=True) if v is not None and (n == VARIANT or n in several)
+        ]
         return ", ".join(
-            str(v) if n == ARM or (n in self.by_row and isinstance(v, str)) else f"{n} = {_text(v).strip(chr(39))}"
+            str(v) if n == VARIANT or (n in self.by_row and isinstance(v, str)) else f"{n} = {_text(v).strip(chr(39))}"
             for n, v in pairs
         )
 
     def _title(self, key: Key, several: Sequence[str]) -> Json:
-        """The name of a curve with the title of its arm, if that has one."""
-        arm = dict(zip(self.series, key, strict=True)).get(ARM)
-        if arm not in self.titles:
+        """The name of a curve with the title of its variant, if that has one."""
+        variant = dict(zip(self.series, key, strict=True)).get(VARIANT)
+        if variant not in self.titles:
             return {}
-        titled = tuple(self.titles[str(v)] if n == ARM else v for n, v in zip(self.series, key, strict=True))
+        titled = tuple(self.titles[str(v)] if n == VARIANT else v for n, v in zip(self.series, key, strict=True))
         return {"title": self._name(titled, several)}
 
     def _curve(self, points: Sequence[int], of_rows: Mapping[str, Value | None]) -> Json:
@@ -262,7 +264,7 @@ class Drawing:
                 continue
             for s in range(len(self.data.seeds)):
                 x: Value | None
-                if isinstance(self.x, Series):
+                if isinstance(self.x, MeasureFunction):
                     x = float(self.data.scalars[self.x.measure.name][i, s])
                 else:
                     x = self._value(i, self.x)
@@ -270,7 +272,7 @@ class Drawing:
         return [(x, y) for x, y in dots if _is_there(x) and _is_there(y) and x is not None]
 
 
-def _measure(data: Data, name: str, axis: str) -> Series:
+def _measure(data: Data, name: str, axis: str) -> MeasureFunction:
     try:
         return measure_named(data, name)
     except CheckError as error:

@@ -1,6 +1,6 @@
 """From a study's files to what can be run: the plan of each experiment, with every plot and finding tried out on it.
 
-Nothing runs here. Names in findings and plots are looked up in the cells of the plan. So a misspelt arm, or a
+Nothing runs here. Names in findings and plots are looked up in the cells of the plan. So a misspelt variant, or a
 coordinate that a quick run leaves out, is found before the first run.
 """
 
@@ -21,9 +21,9 @@ from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value
 from airtcp.study.files import Experiment, Study
 from airtcp.study.findings import judge
-from airtcp.study.matrix import Table, needs
+from airtcp.study.matrix import PreparedMatrix, needs
 from airtcp.study.plots import Drawing
-from airtcp.study.samples import Array, CheckError, Data, Meaning, Measure, Point, Row
+from airtcp.study.samples import Array, CheckError, Data, Meaning, MeasureValues, Point, Row
 from airtcp.study.soundness import examine
 from airtcp.sweeps.definition import IDENTITY
 from airtcp.sweeps.planning import Plan, plan
@@ -71,7 +71,7 @@ class Prepared:
         return replace(self.cells, stand_in=False, scalars=scalars, rows=rows)
 
     def _rows(
-        self, measure: Measure, results: SweepResults, at: Sequence[tuple[int, int]], is_ok: Sequence[bool]
+        self, measure: MeasureValues, results: SweepResults, at: Sequence[tuple[int, int]], is_ok: Sequence[bool]
     ) -> dict[tuple[int, int], Iterable[Row]]:
         columns = list(measure.columns or {})
         if measure.name in results.runs.columns:
@@ -142,7 +142,7 @@ def prepare(
         changes: other values of parameters, or of places of the scenarios.
         progress: called before each point, plot and finding, with the number of points planned and of all of the
             experiment. An exception that it raises ends the planning.
-        kernel: version or file, in place of the kernels that arms name.
+        kernel: version or file, in place of the kernels that variants name.
 
     Raises:
         StudyError: a scenario, a sweep, a plot or a finding is wrong. The first fault of each experiment is reported.
@@ -161,7 +161,7 @@ def prepare(
     for matrix in study.matrices:
         progress(0, 0)
         try:
-            Table(matrix, {name: cells[name] for name in needs(matrix)})
+            PreparedMatrix(matrix, {name: cells[name] for name in needs(matrix)})
         except CheckError as error:
             raise StudyError(f"{matrix.place}: {error}") from error
     return out
@@ -207,7 +207,7 @@ def prepare_plan(
         StudyError: something in it is wrong.
     """
     if not planned.points:
-        raise StudyError(f"{experiment.place}: no run is left with --{mode}: change `only` of the arms")
+        raise StudyError(f"{experiment.place}: no run is left with --{mode}: change `only` of the variants")
     cells = _cells(planned, f"--{mode}", experiment)
     for plot in experiment.plots:
         progress(0, 0)
@@ -241,9 +241,9 @@ def distinct_runs(prepared: Sequence[Prepared]) -> int:
     return len(frozenset[str]().union(*(one.keys for one in prepared)))
 
 
-def _identity(arm: str | None, parameters: Mapping[str, Value]) -> tuple[object, ...]:
+def _identity(variant: str | None, parameters: Mapping[str, Value]) -> tuple[object, ...]:
     """The values that tell a cell from others."""
-    return (arm, *((name, type(value), value) for name, value in parameters.items()))
+    return (variant, *((name, type(value), value) for name, value in parameters.items()))
 
 
 def _cells(planned: Plan, where: str, experiment: Experiment) -> Data:
@@ -251,9 +251,9 @@ def _cells(planned: Plan, where: str, experiment: Experiment) -> Data:
     alike: list[int] = []
     first: dict[tuple[str, str], int] = {}
     for at in planned.points:
-        which = _identity(at.arm, at.parameters)
+        which = _identity(at.variant, at.parameters)
         if which not in points:
-            points[which] = Point(at.arm, at.parameters)
+            points[which] = Point(at.variant, at.parameters)
             alike.append(first.setdefault((at.task.cell, repr(at.extracts)), len(alike)))
     measures = {measure.name: _measure(measure, planned) for measure in planned.measures}
     for measure in measures.values():
@@ -269,23 +269,23 @@ def _cells(planned: Plan, where: str, experiment: Experiment) -> Data:
 
 def _places(planned: Plan, cells: Data) -> list[tuple[int, int]]:
     """The cell and the seed of each run of the plan."""
-    points = {_identity(point.arm, point.parameters): i for i, point in enumerate(cells.points)}
+    points = {_identity(point.variant, point.parameters): i for i, point in enumerate(cells.points)}
     seeds = {seed: i for i, seed in enumerate(cells.seeds)}
-    return [(points[_identity(at.arm, at.parameters)], seeds[at.seed]) for at in planned.points]
+    return [(points[_identity(at.variant, at.parameters)], seeds[at.seed]) for at in planned.points]
 
 
-def _measure(measure: sweep_measures.Measure, planned: Plan) -> Measure:
+def _measure(measure: sweep_measures.Measure, planned: Plan) -> MeasureValues:
     meaning = _meaning(measure.column)
     if measure.kind == "value":
-        return Measure(measure.name, meaning)
+        return MeasureValues(measure.name, meaning)
     # A run of no time shows which columns a query gives.
     task = planned.points[0].task
     (extract,) = (one for one in task.extracts if one.name == measure.name)
     checked = _airtcp.Checked.from_json(task.scenario, "scenario", [])
     answer = sweep_measures.take([extract], _airtcp.Run(checked, None).finish(), {"links": []})[extract.id]["columns"]
     if len(answer) == 1 and [len(values) for values in answer.values()] == [1]:
-        return Measure(measure.name, meaning)
-    return Measure(
+        return MeasureValues(measure.name, meaning)
+    return MeasureValues(
         measure.name,
         meaning,
         {name: _meaning(measure.columns[name]) if name in measure.columns else Meaning() for name in answer},

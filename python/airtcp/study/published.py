@@ -16,7 +16,7 @@ from typing import Any, Final
 from airtcp._files import read_bytes, within
 from airtcp.errors import StudyError
 from airtcp.study.files import Finding, Study
-from airtcp.study.findings import Judged, Outcome, conclude, each_check
+from airtcp.study.findings import FindingOutcome, Judged, conclude, each_check
 
 FORMAT: Final = "airtcp-published"
 FORMAT_VERSION: Final = 1
@@ -206,4 +206,4 @@ def outcome_words(published: Mapping[str, Any]) -> list[str | None]:
     return [entry["verdict"] for entry in published["findings"]]
 
 
-__all__ = ["CARRIED", "FORMAT", "PUBLISHED", "Outcome", "engines", "faults", "from_run", "outcome_words", "read"]
+__all__ = ["CARRIED", "FORMAT", "PUBLISHED", "FindingOutcome", "engines", "faults", "from_run", "outcome_words", "read"]

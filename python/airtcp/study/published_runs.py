@@ -148,7 +148,7 @@ def runs_of(study: Study, mode: str) -> StudyRuns:
             known = tasks.setdefault(name, replace(point.task, extracts=()))
             more = tuple(extract for extract in point.extracts if extract not in known.extracts)
             tasks[name] = replace(known, extracts=known.extracts + more)
-            variants.setdefault(f"{one.experiment.id}: {point.arm or 'all runs'}", []).append(name)
+            variants.setdefault(f"{one.experiment.id}: {point.variant or 'all runs'}", []).append(name)
     return StudyRuns(tasks, {variant: tuple(runs) for variant, runs in variants.items()}, len(names))
 
 

@@ -25,18 +25,18 @@ from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host, polars_version
 from airtcp.study.files import Answer, Finding, Study
-from airtcp.study.findings import Judged, Outcome, judge
-from airtcp.study.kept import of_study
-from airtcp.study.matrix import Table, needs
+from airtcp.study.findings import FindingOutcome, Judged, judge
+from airtcp.study.matrix import PreparedMatrix, needs
 from airtcp.study.plots import Drawing
 from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experiment
 from airtcp.study.run_options import RunOptions
 from airtcp.study.samples import CheckError, Data
+from airtcp.study.saved_definition import of_study
 from airtcp.study.settle import Budget, step
-from airtcp.sweeps.kept import add as add_definition
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
 from airtcp.sweeps.results import TASKS, SweepResults, parquet, tasks_of
 from airtcp.sweeps.running import Progress, count, died, execute
+from airtcp.sweeps.saved_definition import add as add_definition
 from airtcp.sweeps.store import Store
 from airtcp.tasks.measures import measures_version
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airtcp.executors import Executor
 
 FORMAT: Final = "airtcp-study"
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 STUDY_JSON: Final = "study.json"
 
 Json = dict[str, Any]
@@ -287,7 +287,7 @@ def document_of(study: Study, prepared: Sequence[Prepared], results: Sequence[Sw
                 "command": _command_of(one, asked),
                 "runs": len(one.keys),
                 "seeds": seeds_text(one.cells.seeds),
-                "arms": {arm: study.titles.get(arm, "") for arm in one.cells.arms},
+                "variants": {variant: study.titles.get(variant, "") for variant in one.cells.variants},
                 "plots": plots,
                 "findings": [finding.id for finding in experiment.findings],
             }
@@ -323,7 +323,7 @@ def document_of(study: Study, prepared: Sequence[Prepared], results: Sequence[Sw
         "experiments": experiments,
         "findings": findings,
         "matrices": [
-            Table(matrix, {name: measured[name] for name in needs(matrix)}).to_dict()
+            PreparedMatrix(matrix, {name: measured[name] for name in needs(matrix)}).to_dict()
             for matrix in study.matrices
             if all(name in measured for name in needs(matrix))
         ],
@@ -350,7 +350,7 @@ def _drawn(drawing: Drawing, data: Data | StudyError) -> tuple[Json, str]:
         return {**drawing.head(), "series": []}, str(error)
 
 
-def _judged(finding: Finding, data: Data | StudyError) -> tuple[Outcome, str]:
+def _judged(finding: Finding, data: Data | StudyError) -> tuple[FindingOutcome, str]:
     """A finding; if the results do not fit its checks, without a verdict and with the reason."""
     try:
         if isinstance(data, StudyError):
@@ -359,11 +359,11 @@ def _judged(finding: Finding, data: Data | StudyError) -> tuple[Outcome, str]:
     except (CheckError, StudyError) as error:
         note = f"{finding.note} No verdict: {error}".strip()
         checks = tuple(Judged(text, {}, error=str(error)) for text in finding.checks)
-        return Outcome(finding, checks, None, note), str(error)
+        return FindingOutcome(finding, checks, None, note), str(error)
 
 
 def _which(row: Json, found: SweepResults) -> str:
-    names = [*(["arm"] if found.manifest["arms"] else []), *found.manifest["varied"], "seed"]
+    names = [*(["variant"] if found.manifest["variants"] else []), *found.manifest["varied"], "seed"]
     return ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
 
 

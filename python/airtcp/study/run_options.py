@@ -22,7 +22,7 @@ class RunOptions:
     changes: tuple[str, ...] = ()
     """`KEY=VALUE`, values that are not the study's own."""
     kernel: str | None = None
-    """Version or file, in place of the kernels that arms name."""
+    """Version or file, in place of the kernels that variants name."""
     settle: Budget | None = None
     """Budget of further runs for open findings; `None`: no further runs."""
 

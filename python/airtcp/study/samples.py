@@ -1,7 +1,7 @@
-"""Operands of checks: samples with a value per seed, and measures as functions of arm and coordinates.
+"""Operands of checks: samples with a value per seed, and measures as functions of variant and coordinates.
 
 The same code evaluates a check on the results of runs and, before the first run, on stand-ins of the same shape. So a
-wrong arm, coordinate or measure is found early.
+wrong variant, coordinate or measure is found early.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_CROSSING: Final = 2
 
 
 class CheckError(ValueError):
-    """A check or a plot cannot be evaluated, because a measure, arm or coordinate in it is wrong."""
+    """A check or a plot cannot be evaluated, because a measure, variant or coordinate in it is wrong."""
 
 
 class NoValueError(CheckError):
@@ -48,7 +48,7 @@ class Meaning:
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureValues:
     """A number per run, or rows per run with named columns."""
 
     name: str
@@ -62,7 +62,7 @@ class Measure:
 class Point:
     """One cell of an experiment: one run for each seed."""
 
-    arm: str | None
+    variant: str | None
     parameters: Mapping[str, Value]
 
 
@@ -72,7 +72,7 @@ class Data:
 
     points: Sequence[Point]
     seeds: Sequence[int]
-    measures: Mapping[str, Measure]
+    measures: Mapping[str, MeasureValues]
     scalars: Mapping[str, Array] = field(default_factory=dict)
     """Values in their units, points by seeds; NaN: none."""
     rows: Mapping[str, Mapping[tuple[int, int], Iterable[Row]]] = field(default_factory=dict)
@@ -85,9 +85,9 @@ class Data:
     """For each point the first point with the same runs; empty: not known."""
 
     @cached_property
-    def arms(self) -> list[str]:
+    def variants(self) -> list[str]:
         """In order of appearance; empty if the experiment has none."""
-        return list(dict.fromkeys(point.arm for point in self.points if point.arm is not None))
+        return list(dict.fromkeys(point.variant for point in self.points if point.variant is not None))
 
     @cached_property
     def parameters(self) -> list[str]:
@@ -294,11 +294,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Series:
+class MeasureFunction:
     """A measure, or a column of one, that checks call as a function: `loss('Reno', n=500)`."""
 
     data: Data
-    measure: Measure
+    measure: MeasureValues
     column: str | None = None
 
     @property
@@ -321,14 +321,14 @@ class Series:
         """Label of the measure for people."""
         return self.meaning.label or self.column or self.measure.name
 
-    def __call__(self, *arms: object, **coordinates: object) -> Sample:
+    def __call__(self, *variants: object, **coordinates: object) -> Sample:
         """Values at these coordinates.
 
         Raises:
-            CheckError: there is no such arm, coordinate or value, or one is missing.
+            CheckError: there is no such variant, coordinate or value, or one is missing.
         """
         data = self.data
-        place = self.place(arms, coordinates)
+        place = self.place(variants, coordinates)
         own = {name: test for name, test in place.wanted.items() if name in (self.measure.columns or ())}
         labels = [
             tuple(
@@ -345,17 +345,19 @@ class Series:
             return self._stand_in(labels, ranges)
         return self._rows(place.points, labels, own, ranges, place.bands)
 
-    def place(self, arms: Sequence[object], coordinates: Mapping[str, object]) -> Place:
+    def place(self, variants: Sequence[object], coordinates: Mapping[str, object]) -> Place:
         """Indices of the points that have these coordinates.
 
         Raises:
-            CheckError: there is no such arm, coordinate or value, or one is missing.
+            CheckError: there is no such variant, coordinate or value, or one is missing.
         """
-        if len(arms) > 1:
-            raise CheckError(f"{self.name}(): takes one arm at most; give coordinates by name, as in {self._example()}")
+        if len(variants) > 1:
+            raise CheckError(
+                f"{self.name}(): takes one variant at most; give coordinates by name, as in {self._example()}"
+            )
         data = self.data
         columns = set(self.measure.columns or ())
-        chosen = self._points(tuple(arms))
+        chosen = self._points(tuple(variants))
         wanted: dict[str, Callable[[object], bool]] = {}
         bands: dict[str, Between] = {}
         several: list[str] = []
@@ -389,28 +391,28 @@ class Series:
         return outside
 
     def _example(self) -> str:
-        arms, parameters = self.data.arms, self.data.parameters
-        inside = [repr(arms[0])] if arms else []
+        variants, parameters = self.data.variants, self.data.parameters
+        inside = [repr(variants[0])] if variants else []
         inside += [f"{name}={self.data.values_of(name, range(len(self.data.points)))[0]!r}" for name in parameters[:1]]
         return f"{self.name}({', '.join(inside)})"
 
-    def _points(self, arms: tuple[object, ...]) -> list[int]:
+    def _points(self, variants: tuple[object, ...]) -> list[int]:
         data = self.data
         everything = range(len(data.points))
-        if not arms:
-            if len(data.arms) > 1:
-                raise CheckError(f"{self.name}(): the arm is missing: it must be one of {listed(data.arms)}")
+        if not variants:
+            if len(data.variants) > 1:
+                raise CheckError(f"{self.name}(): the variant is missing: it must be one of {listed(data.variants)}")
             return list(everything)
-        (arm,) = arms
-        if not isinstance(arm, str):
+        (variant,) = variants
+        if not isinstance(variant, str):
             raise CheckError(
-                f"{self.name}(): an arm must be a name in quotes, not {_kind(arm)}, as in {self._example()}"
+                f"{self.name}(): a variant must be a name in quotes, not {_kind(variant)}, as in {self._example()}"
             )
-        if not data.arms:
-            raise CheckError(f"{self.name}(): the experiment has no arms: remove {arm!r}")
-        if arm not in data.arms:
-            raise CheckError(f"{self.name}(): {unknown('arm', arm, data.arms)}")
-        return [i for i in everything if data.points[i].arm == arm]
+        if not data.variants:
+            raise CheckError(f"{self.name}(): the experiment has no variants: remove {variant!r}")
+        if variant not in data.variants:
+            raise CheckError(f"{self.name}(): {unknown('variant', variant, data.variants)}")
+        return [i for i in everything if data.points[i].variant == variant]
 
     def _narrowed(self, chosen: list[int], name: str, value: object, test: Callable[[object], bool]) -> list[int]:
         left = [i for i in chosen if test(self.data.points[i].parameters.get(name))]
@@ -492,7 +494,7 @@ class Series:
         return Sample(values, cells, self.unit, absent, why)
 
 
-def measure_named(data: Data, name: str) -> Series:
+def measure_named(data: Data, name: str) -> MeasureFunction:
     """A measure by its name in a file, `loss` or `by_size.transfer_s`.
 
     Raises:
@@ -505,12 +507,12 @@ def measure_named(data: Data, name: str) -> Series:
     if measure.columns is None:
         if column:
             raise CheckError(f"{head} is one number per run and has no column {column!r}")
-        return Series(data, measure)
+        return MeasureFunction(data, measure)
     if not column:
         raise CheckError(f"{head} has rows: name a column, one of {listed([f'{head}.{c}' for c in measure.columns])}")
     if column not in measure.columns:
         raise CheckError(f"{head}: {unknown('column', column, measure.columns)}")
-    return Series(data, measure, column)
+    return MeasureFunction(data, measure, column)
 
 
 def names_of(data: Data) -> list[str]:
@@ -588,12 +590,12 @@ def slope(y: object, x: object) -> Sample:
 
 
 def crossing(measure: object, a: object, b: object, *, over: object = None, **coordinates: object) -> Sample:
-    """The coordinate at which the curve of arm `a` first falls to that of arm `b`, by linear interpolation, per seed.
+    """The coordinate at which the curve of variant `a` first falls to that of `b`, by linear interpolation, per seed.
 
     It is the coordinate's first value if the curve starts there, and no value if the curves do not meet. `b`
-    may also be an arm that has one value only, or a number: a constant.
+    may also be a variant that has one value only, or a number: a constant.
     """
-    if not isinstance(measure, Series):
+    if not isinstance(measure, MeasureFunction):
         raise CheckError(
             "crossing(): the first argument is a measure, without brackets: crossing(loss, 'A', 'B', over='n')"
         )
@@ -632,20 +634,20 @@ def crossing(measure: object, a: object, b: object, *, over: object = None, **co
     return Sample(np.where(np.isinf(falls), np.nan, falls).reshape(-1, 1), ((),), why=why)
 
 
-def _curve(measure: Series, arm: object, over: str, coordinates: Mapping[str, object]) -> Sample:
+def _curve(measure: MeasureFunction, variant: object, over: str, coordinates: Mapping[str, object]) -> Sample:
     data = measure.data
-    if not isinstance(arm, str):
-        raise CheckError("crossing(): the arms must be names in quotes")
+    if not isinstance(variant, str):
+        raise CheckError("crossing(): the variants must be names in quotes")
     if over in data.parameters and over not in (measure.measure.columns or ()):
-        chosen = measure._points((arm,))
+        chosen = measure._points((variant,))
         for name, value in coordinates.items():
             if name in data.parameters:
                 chosen = [i for i in chosen if _matcher(value, "crossing", name)(data.points[i].parameters.get(name))]
         values = data.values_of(over, chosen)
         if values and not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
             raise CheckError(f"crossing(): over={over!r} must be a coordinate with numbers, not {listed(values)}")
-        return measure(arm, **coordinates, **{over: list(values)} if values else {})
-    return measure(arm, **coordinates, **{over: Between(-math.inf, math.inf)})
+        return measure(variant, **coordinates, **{over: list(values)} if values else {})
+    return measure(variant, **coordinates, **{over: Between(-math.inf, math.inf)})
 
 
 def _x_of(cell: Label, over: str) -> float:
@@ -724,7 +726,7 @@ def _kind(value: object) -> str:
     match value:
         case Sample():
             return "a value per seed"
-        case Series():
+        case MeasureFunction():
             return f"the measure {value.name} without its brackets"
         case Between():
             return "a range"

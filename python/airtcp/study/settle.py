@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airtcp.errors import StudyError
-from airtcp.study.findings import OPEN, Outcome
+from airtcp.study.findings import OPEN, FindingOutcome
 from airtcp.study.prepare import Prepared
 
 LEAST_STEP = 1.25
@@ -51,7 +51,7 @@ class Budget:
 
 
 def step(
-    prepared: Sequence[Prepared], outcomes: Mapping[str, Sequence[Outcome]], runs_left: int | None
+    prepared: Sequence[Prepared], outcomes: Mapping[str, Sequence[FindingOutcome]], runs_left: int | None
 ) -> dict[str, list[int]]:
     """The new seeds of the experiments that get more; empty: the budget can settle nothing more.
 
@@ -79,7 +79,7 @@ def step(
     return out
 
 
-def _wanted(seeds: int, outcomes: Sequence[Outcome]) -> int | None:
+def _wanted(seeds: int, outcomes: Sequence[FindingOutcome]) -> int | None:
     """Number of seeds that an experiment should have; `None`: more would not help, or are not needed."""
     needs = []
     for outcome in outcomes:

@@ -174,14 +174,14 @@ def advice(document: Mapping[str, Any]) -> list[Table]:
     out = []
     for matrix in document.get("matrices", []):
         for group in matrix["groups"]:
-            rows = {row["arm"]: row for row in group["rows"]}
+            rows = {row["variant"]: row for row in group["rows"]}
             table = _table(f"Advice: {group['title']}")
             for name in ("scene", "advice", "gain", "who changes"):
                 table.add_column(name, overflow="fold")
             for scene, found in zip(matrix["scenes"], group["advice"], strict=True):
                 if found["outcome"] is None:
                     continue
-                chosen = rows[found["arms"][0]] if found["outcome"] == "remedy" else None
+                chosen = rows[found["variants"][0]] if found["outcome"] == "remedy" else None
                 score = found["score"] if chosen else None
                 table.add_row(
                     scene["title"],

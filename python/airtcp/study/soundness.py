@@ -1,4 +1,4 @@
-"""Finds unsound checks: halves of one check, and comparisons of an arm with itself.
+"""Finds unsound checks: halves of one check, and comparisons of a variant with itself.
 
 Two halves, `x >= 10` and `x <= 15`, can never both be settled against, so that a finding made of them is never "not".
 Written as one, `between(x, 10, 15)`, they can. Both sides of a comparison may be the same runs under two names: then
@@ -15,7 +15,7 @@ from airtcp import expressions
 from airtcp.expressions import Value
 from airtcp.study.files import Finding
 from airtcp.study.findings import each_check, environment
-from airtcp.study.samples import CheckError, Data, Series, functions
+from airtcp.study.samples import CheckError, Data, MeasureFunction, functions
 
 _UPPER: Final = {ast.Lt: True, ast.LtE: True, ast.Gt: False, ast.GtE: False}
 
@@ -63,7 +63,7 @@ def _refuse_halves(checks: Sequence[str]) -> None:
         for key, is_upper, bound in _bounded(_tree(text)):
             for other, before in seen.get((key, not is_upper), ()):
                 if _names_of(other) != _names_of(bound) or before == text:
-                    continue  # an order of three arms: two claims
+                    continue  # an order of three variants: two claims
                 low, high = (ast.unparse(one) for one in ((other, bound) if is_upper else (bound, other)))
                 raise CheckError(
                     f"`{before}` and `{text}` are halves of one check, so they cannot both be settled against: write "
@@ -95,7 +95,7 @@ def _names_of(node: ast.expr) -> frozenset[str]:
     return frozenset(ast.unparse(call) for call in _measured(node))
 
 
-# --- an arm with itself -----------------------------------------------------------------------------------------------
+# --- a variant with itself ----------------------------------------------------------------------------------------
 
 
 def _is_with_itself(text: str, case: Mapping[str, Value], data: Data) -> bool:
@@ -106,7 +106,7 @@ def _is_with_itself(text: str, case: Mapping[str, Value], data: Data) -> bool:
         sides = node.args[:2]
     else:
         return False
-    left, right = (ast.dump(_Runs(case, data).visit(_without_factor(side))) for side in sides)
+    left, right = (ast.dump(_RunNames(case, data).visit(_without_factor(side))) for side in sides)
     return left == right
 
 
@@ -122,8 +122,8 @@ def _without_factor(node: ast.expr) -> ast.expr:
     return node
 
 
-class _Runs(ast.NodeTransformer):
-    """Replaces arms and parameters by the runs they stand for, so that two names of one run read alike."""
+class _RunNames(ast.NodeTransformer):
+    """Replaces variants and parameters by the runs they stand for, so that two names of one run read alike."""
 
     def __init__(self, case: Mapping[str, Value], data: Data) -> None:
         self.case: Final = case
@@ -135,7 +135,7 @@ class _Runs(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         series = self.calls.get(ast.unparse(node.func))
-        if not isinstance(series, Series):
+        if not isinstance(series, MeasureFunction):
             return self.generic_visit(node)
         arguments = [self._value(argument) for argument in node.args]
         coordinates = {str(k.arg): self._value(k.value) for k in node.keywords}

@@ -21,18 +21,18 @@ from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults
 from airtcp.errors import SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
-from airtcp.kinds import misplaced
+from airtcp.file_kinds import misplaced
 from airtcp.package_data import OWN, named_file
 from airtcp.sweeps.file import (
-    ArmsFile,
-    ArmTable,
     ColumnTable,
     MeasureTable,
     Mode,
     RangeTable,
     Scale,
-    SharedArms,
+    SharedVariants,
+    SizeTable,
     SweepFile,
+    VariantsFile,
     VariantTable,
 )
 from airtcp.tasks.measures import Column, Measure
@@ -40,7 +40,7 @@ from airtcp.tasks.measures import Column, Measure
 if TYPE_CHECKING:
     from airtcp.scenario import Scenario
 
-IDENTITY: Final = ("arm", "seed", "key", "status", "error", "wall_s")
+IDENTITY: Final = ("variant", "seed", "key", "status", "error", "wall_s")
 """Columns that every table of results has; no parameter and no measure can be called so."""
 
 
@@ -67,16 +67,16 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Arm:
+class Variant:
     """A named variant that is crossed with the parameters."""
 
     name: str | None
-    """`None`: the only arm of a sweep without arms."""
+    """`None`: the only variant of a sweep without variants."""
     scenario: ScenarioSource
     changes: Mapping[str, object]
-    """Places of the scenario that this arm sets; templates as text. They win over those of the sweep."""
+    """Places of the scenario that this variant sets; templates as text. They win over those of the sweep."""
     parameters: Mapping[str, Value]
-    """Constants of this arm."""
+    """Constants of this variant."""
     only: Mapping[str, tuple[Value, ...]]
     """Values of parameters at which it runs."""
     kernel: str | None = None
@@ -104,7 +104,7 @@ class Sweep:
     """A list is varied, a single value is a constant."""
     set: Mapping[str, Any] = field(default_factory=dict)
     """Places of the scenario and their values, with `{expressions}` of the parameters."""
-    arms: Sequence[Mapping[str, Any]] | str | Mapping[str, Any] = ()
+    variants: Sequence[Mapping[str, Any]] | str | Mapping[str, Any] = ()
     """Named variants; or a file of them."""
     seeds: int | Sequence[int] = 1
     """Number of seeds for each point: `5` gives the seeds 1 to 5; or a list of seeds."""
@@ -131,14 +131,14 @@ class Sweep:
     constants: frozenset[str] = field(init=False, repr=False, compare=False)
     """Parameters that were given as a single value."""
     seed_list: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    arm_list: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
+    variant_list: tuple[Variant, ...] = field(init=False, repr=False, compare=False)
     measure_list: tuple[Measure, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         document = self.document or Document.of(self._given(), str(self.path or f"sweep {self.name!r}"))
         file = documents.read(document, SweepFile, SweepError)
-        if not isinstance(file.arms, list):
-            document = _with_shared_arms(document, file.arms, self.folder, self._beside)
+        if not isinstance(file.variants, list):
+            document = _with_shared_variants(document, file.variants, self.folder, self._beside)
             file = documents.read(document, SweepFile, SweepError)
         object.__setattr__(self, "document", document)
         for name, value in (
@@ -150,11 +150,13 @@ class Sweep:
         """The arguments in the form of a file."""
         given = {name: getattr(self, name) for name in SweepFile.__struct_fields__}
         given = {name: value for name, value in given.items() if value is not None}
-        arms = given["arms"]
-        if isinstance(arms, Sequence) and not isinstance(arms, str):
-            given["arms"] = [
-                {**arm, "scenario": _plain(arm["scenario"])} if isinstance(arm, Mapping) and "scenario" in arm else arm
-                for arm in arms
+        variants = given["variants"]
+        if isinstance(variants, Sequence) and not isinstance(variants, str):
+            given["variants"] = [
+                {**variant, "scenario": _plain(variant["scenario"])}
+                if isinstance(variant, Mapping) and "scenario" in variant
+                else variant
+                for variant in variants
             ]
         return given | ({"scenario": _plain(given["scenario"])} if "scenario" in given else {})
 
@@ -217,16 +219,16 @@ class Sweep:
             key = "parameters" if name in self.parameters else "set"
             document = document.put((key, name), value, f"{self.path or self.name}: override {name}")
             if key == "set":
-                # What was said last wins over arms as well.
-                for i in range(len(self.arm_list)):
-                    document = document.without(("arms", i, "set", name))
+                # What was said last wins over variants as well.
+                for i in range(len(self.variant_list)):
+                    document = document.without(("variants", i, "set", name))
         if document is before:
             return self
         # Faults first: what follows relies on the types.
         parameters = documents.read(document, SweepFile, SweepError).parameters
-        for i, arm in enumerate(document.value().get("arms", [])):
-            for name, values in _narrowed(arm.get("only", {}), parameters).items():
-                document = document.put(("arms", i, "only", name), values, f"only of arm {arm['name']!r}")
+        for i, variant in enumerate(document.value().get("variants", [])):
+            for name, values in _narrowed(variant.get("only", {}), parameters).items():
+                document = document.put(("variants", i, "only", name), values, f"only of variant {variant['name']!r}")
         return dataclasses.replace(self, **{"name": self.name, **document.value()}, document=document)
 
     @property
@@ -255,50 +257,52 @@ def _plain(source: object) -> object:
 Beside = Callable[[Path, str], Path]
 
 
-def _with_shared_arms(document: Document, given: str | SharedArms, folder: Path, beside: Beside) -> Document:
-    """With arms of a file of their own, which several sweeps share: all of them, or those that are named.
+def _with_shared_variants(document: Document, given: str | SharedVariants, folder: Path, beside: Beside) -> Document:
+    """With variants of a file of their own, which several sweeps share: all of them, or those that are named.
 
     Raises:
-        SweepError: the file cannot be read, or has no such arms.
+        SweepError: the file cannot be read, or has no such variants.
     """
-    chosen = SharedArms(file=given) if isinstance(given, str) else given
+    chosen = SharedVariants(file=given) if isinstance(given, str) else given
     faults = Faults(document, SweepError)
     if chosen.only is not None and chosen.without is not None:
-        faults.add("use either `only` or `without`, not both", "arms")
+        faults.add("use either `only` or `without`, not both", "variants")
         faults.raise_any()
     try:
         file = beside(folder, chosen.file)
-        other = documents.load(file, "sweep's arms", SweepError)
+        other = documents.load(file, "sweep's variants", SweepError)
     except OSError as error:
-        faults.add(str(error.strerror), "arms", *(() if isinstance(given, str) else ("file",)))
+        faults.add(str(error.strerror), "variants", *(() if isinstance(given, str) else ("file",)))
         faults.raise_any()
         raise
     except SweepError as error:
-        raise SweepError(f"{faults.where('arms')}: {error}") from error
-    if "arms" not in other.value() or not other.value().keys() <= {"arms", "catalogue"}:
-        raise SweepError(f"{file}: must hold [[arms]] and nothing else but `catalogue`, to be shared by sweeps")
-    shared = documents.read(other, ArmsFile, SweepError)
+        raise SweepError(f"{faults.where('variants')}: {error}") from error
+    if "variants" not in other.value() or not other.value().keys() <= {"variants", "catalogue"}:
+        raise SweepError(f"{file}: must hold [[variants]] and nothing else but `catalogue`, to be shared by sweeps")
+    shared = documents.read(other, VariantsFile, SweepError)
     sets = _sets(other, shared, file, beside)
-    names = [arm.name for arm in shared.arms]
+    names = [variant.name for variant in shared.variants]
     for key in ("only", "without"):
         for i, name in enumerate(getattr(chosen, key) or ()):
             if name not in names:
-                faults.add(f"{file} has no such arm{nearest(name, names)}", "arms", key, i)
+                faults.add(f"{file} has no such variant{nearest(name, names)}", "variants", key, i)
     faults.raise_any()
     kept = [
         i
         for i, name in enumerate(names)
         if (chosen.only is None or name in chosen.only) and name not in (chosen.without or ())
     ]
-    document = document.graft(("arms",), other, "arms", kept)
+    document = document.graft(("variants",), other, "variants", kept)
     for at, i in enumerate(kept):
         if (whole := sets.get(i)) is not None:
-            document = document.without(("arms", at, "remedies")).put(("arms", at, "set"), whole, f"{file}: {names[i]}")
+            document = document.without(("variants", at, "remedies")).put(
+                ("variants", at, "set"), whole, f"{file}: {names[i]}"
+            )
     return document
 
 
-def _sets(document: Document, shared: ArmsFile, file: Path, beside: Beside) -> dict[int, dict[str, Any]]:
-    """The `set` of each arm that names remedies: first theirs, then its own.
+def _sets(document: Document, shared: VariantsFile, file: Path, beside: Beside) -> dict[int, dict[str, Any]]:
+    """The `set` of each variant that names remedies: first theirs, then its own.
 
     Raises:
         SweepError: the catalogue cannot be read, or has no such remedy.
@@ -312,21 +316,21 @@ def _sets(document: Document, shared: ArmsFile, file: Path, beside: Beside) -> d
             faults.add(str(error.strerror), "catalogue")
             faults.raise_any()
     sets: dict[int, dict[str, Any]] = {}
-    for i, arm in enumerate(shared.arms):
-        for j, name in enumerate(arm.remedies):
+    for i, variant in enumerate(shared.variants):
+        for j, name in enumerate(variant.remedies):
             if catalogue is None or name not in catalogue:
                 told = "the file names no `catalogue`" if catalogue is None else f"{catalogue.place} has no such remedy"
-                faults.add(f"{told}{nearest(name, catalogue or ())}", "arms", i, "remedies", j)
+                faults.add(f"{told}{nearest(name, catalogue or ())}", "variants", i, "remedies", j)
             else:
                 sets[i] = {**sets.get(i, {}), **catalogue.set_of([name])}
         if i in sets:
-            sets[i] |= arm.set
+            sets[i] |= variant.set
     faults.raise_any()
     return sets
 
 
 def _narrowed(only: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """An arm's `only`, where it asks for values beyond those that the parameters now have."""
+    """A variant's `only`, where it asks for values beyond those that the parameters now have."""
 
     def listed(value: object) -> list[Any]:
         return value if isinstance(value, list) else [value]
@@ -374,8 +378,8 @@ class _Check:
             "measure_list": self._measures(),
         }
         for key in ("quick", "full"):
-            self._variant(getattr(file, key) or VariantTable(), key)
-        out["arm_list"] = self._arms(axes)
+            self._size(getattr(file, key) or SizeTable(), key)
+        out["variant_list"] = self._variants(axes)
         faults.raise_any()
         return out
 
@@ -472,9 +476,9 @@ class _Check:
             self.faults.add("must be a number other than 0", *place, "scale")
         return Column(table.label, table.unit, table.scale)
 
-    # --- variants and arms --------------------------------------------------------------------------------------------
+    # --- sizes and variants -------------------------------------------------------------------------------------------
 
-    def _variant(self, table: VariantTable, name: str) -> None:
+    def _size(self, table: SizeTable, name: str) -> None:
         for key, value in table.parameters.items():
             if key not in self.file.parameters:
                 self.faults.add(f"no such parameter{nearest(key, self.file.parameters)}", name, "parameters", key)
@@ -483,48 +487,48 @@ class _Check:
         self._templates(table.set, name, "set")
         self._samples(table.samples, name)
 
-    def _arms(self, axes: Mapping[str, tuple[Value, ...] | Range]) -> tuple[Arm, ...]:
+    def _variants(self, axes: Mapping[str, tuple[Value, ...] | Range]) -> tuple[Variant, ...]:
         file = self.file
-        tables = file.arms if isinstance(file.arms, list) else []
+        tables = file.variants if isinstance(file.variants, list) else []
         shared = self._scenario(file.scenario, "scenario")
         if not tables and file.scenario is None:
             self.faults.add("is missing: a scenario file, relative to this one, or a table", "scenario")
         if not tables:
-            return (Arm(None, shared, {}, {}, {}),)
+            return (Variant(None, shared, {}, {}, {}),)
         for i, table in enumerate(tables):
             if any(table.name == other.name for other in tables[:i]):
-                self.faults.add(f"two arms are called {table.name!r}", "arms", i, "name")
+                self.faults.add(f"two variants are called {table.name!r}", "variants", i, "name")
             if table.scenario is None and file.scenario is None:
-                self.faults.add(f"arm {table.name!r} has no scenario, and the sweep has none", "arms", i)
-            self._templates(table.set, "arms", i, "set")
+                self.faults.add(f"variant {table.name!r} has no scenario, and the sweep has none", "variants", i)
+            self._templates(table.set, "variants", i, "set")
             for key in table.parameters:
-                self._name(key, "arms", i, "parameters")
-        return tuple(self._arm(table, axes, i, shared) for i, table in enumerate(tables))
+                self._name(key, "variants", i, "parameters")
+        return tuple(self._variant(table, axes, i, shared) for i, table in enumerate(tables))
 
-    def _arm(
-        self, table: ArmTable, axes: Mapping[str, tuple[Value, ...] | Range], i: int, shared: ScenarioSource
-    ) -> Arm:
+    def _variant(
+        self, table: VariantTable, axes: Mapping[str, tuple[Value, ...] | Range], i: int, shared: ScenarioSource
+    ) -> Variant:
         only = {name: self._only(name, values, axes, i) for name, values in table.only.items()}
-        source = shared if table.scenario is None else self._scenario(table.scenario, "arms", i, "scenario")
+        source = shared if table.scenario is None else self._scenario(table.scenario, "variants", i, "scenario")
         kernel = table.kernel if table.engine == "kernel" else None
-        return Arm(table.name, source, table.set, table.parameters, only, kernel)
+        return Variant(table.name, source, table.set, table.parameters, only, kernel)
 
     def _only(
         self, name: str, given: Value | list[Value], axes: Mapping[str, tuple[Value, ...] | Range], i: int
     ) -> tuple[Value, ...]:
         if name not in axes:
-            self.faults.add(f"no such parameter{nearest(name, axes)}", "arms", i, "only", name)
+            self.faults.add(f"no such parameter{nearest(name, axes)}", "variants", i, "only", name)
             return ()
         values = given if isinstance(given, list) else [given]
         axis = axes[name]
-        # A value may come from another variant of the sweep, whichever of them is in force now.
+        # A value may come from another size of the sweep, whichever of them is in force now.
         known = [] if isinstance(axis, Range) else list(axis)
         for block in (self.file.quick, self.file.full):
             more = block.parameters.get(name, []) if block is not None else []
             known += more if isinstance(more, list) else [] if isinstance(more, RangeTable) else [more]
         for one in values:
             if not isinstance(axis, Range) and one not in known:
-                self.faults.add(f"{one!r} is not among the values of `{name}`: {known}", "arms", i, "only", name)
+                self.faults.add(f"{one!r} is not among the values of `{name}`: {known}", "variants", i, "only", name)
         return tuple(values)
 
     def _scenario(self, source: str | Mapping[str, Any] | None, *place: str | int) -> ScenarioSource:

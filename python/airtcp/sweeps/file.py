@@ -33,18 +33,18 @@ class RangeTable(Table, kw_only=True, frozen=True):
 Axis = Scalar | Annotated[list[Scalar], Meta(min_length=1), Unique] | RangeTable
 
 
-class ArmTable(Table, kw_only=True, frozen=True):
+class VariantTable(Table, kw_only=True, frozen=True):
     """A variant that runs at every point."""
 
-    name: Annotated[Text, means("Name, unique among the arms.")]
+    name: Annotated[Text, means("Name, unique among the variants.")]
     set: Annotated[
         dict[str, Any], means("Keys of the scenario and their values. They replace those of the sweep's `set`.")
     ] = field(default_factory=dict)
-    parameters: Annotated[dict[str, Scalar], means("Constants of this arm.")] = field(default_factory=dict)
+    parameters: Annotated[dict[str, Scalar], means("Constants of this variant.")] = field(default_factory=dict)
     only: Annotated[
         dict[str, Scalar | list[Scalar]], means("Values of parameters at which it runs, such as `{ n = [500] }`.")
     ] = field(default_factory=dict)
-    scenario: Annotated[Source | None, means("Scenario of this arm, instead of the sweep's.")] = None
+    scenario: Annotated[Source | None, means("Scenario of this variant, instead of the sweep's.")] = None
     engine: Annotated[
         Engine, means("`kernel`: the ends of its flows are Linux kernels in virtual time (`airtcp shell --virtual`).")
     ] = "airtcp"
@@ -54,28 +54,28 @@ class ArmTable(Table, kw_only=True, frozen=True):
     ] = "6.12"
 
 
-class SharedArms(Table, kw_only=True, frozen=True):
-    """Arms of a file that several sweeps share. Use either `only` or `without`, or neither for all of them."""
+class SharedVariants(Table, kw_only=True, frozen=True):
+    """Variants of a file that several sweeps share. Use either `only` or `without`, or neither for all of them."""
 
     file: Annotated[
-        Text, means("A file that holds `[[arms]]`, and `catalogue` if they name remedies, relative to this one.")
+        Text, means("A file that holds `[[variants]]`, and `catalogue` if they name remedies, relative to this one.")
     ]
-    only: Annotated[list[Text] | None, means("Names of the arms to take.")] = None
-    without: Annotated[list[Text] | None, means("Names of the arms to leave out.")] = None
+    only: Annotated[list[Text] | None, means("Names of the variants to take.")] = None
+    without: Annotated[list[Text] | None, means("Names of the variants to leave out.")] = None
 
 
-class SharedArmTable(ArmTable, kw_only=True, frozen=True):
-    """An arm of a shared file."""
+class SharedVariantTable(VariantTable, kw_only=True, frozen=True):
+    """A variant of a shared file."""
 
     remedies: Annotated[list[Text], means("Remedies of the file's catalogue; their `set` comes first.")] = field(
         default_factory=list
     )
 
 
-class ArmsFile(Table, kw_only=True, frozen=True):
-    """A file of arms, which several sweeps share."""
+class VariantsFile(Table, kw_only=True, frozen=True):
+    """A file of variants, which several sweeps share."""
 
-    arms: Annotated[list[SharedArmTable], means("The arms.")]
+    variants: Annotated[list[SharedVariantTable], means("The variants.")]
     catalogue: Annotated[Text | None, means("A catalogue of remedies, relative to this file.")] = None
 
 
@@ -102,7 +102,7 @@ class MeasureTable(ColumnTable, kw_only=True, frozen=True):
     ] = field(default_factory=dict)
 
 
-class VariantTable(Table, kw_only=True, frozen=True):
+class SizeTable(Table, kw_only=True, frozen=True):
     """Overrides for one size of the sweep."""
 
     parameters: Annotated[dict[str, Axis], means("Other values of these parameters.")] = field(default_factory=dict)
@@ -119,7 +119,8 @@ class SweepFile(Table, kw_only=True, frozen=True):
     scenario: Annotated[
         Source | None,
         means(
-            "A scenario file, relative to this one, or a table with a whole scenario. Required unless each arm has one."
+            "A scenario file, relative to this one, or a table with a whole scenario. Required unless each variant "
+            "has one."
         ),
     ] = None
     seeds: Annotated[
@@ -145,13 +146,13 @@ class SweepFile(Table, kw_only=True, frozen=True):
         dict[str, Any],
         means("Places of the scenario and their values, with expressions of the parameters in braces."),
     ] = field(default_factory=dict)
-    arms: Annotated[
-        list[ArmTable] | Text | SharedArms,
-        means("Named variants, `[[arms]]`; or a file of arms, or some of its arms."),
+    variants: Annotated[
+        list[VariantTable] | Text | SharedVariants,
+        means("Named variants, `[[variants]]`; or a file of variants, or some of its variants."),
     ] = field(default_factory=list)
     measures: Annotated[
         dict[Word, Text | MeasureTable],
         means("Measures of each run, by name: a place in the summary, or a table."),
     ]
-    quick: Annotated[VariantTable | None, means("Overrides for `--quick`.")] = None
-    full: Annotated[VariantTable | None, means("Overrides for `--full`, for studies.")] = None
+    quick: Annotated[SizeTable | None, means("Overrides for `--quick`.")] = None
+    full: Annotated[SizeTable | None, means("Overrides for `--full`, for studies.")] = None

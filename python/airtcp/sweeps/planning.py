@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from airtcp import _airtcp
 from airtcp._files import fault_of_input
-from airtcp._part import to_toml_value
+from airtcp._scenario_table import to_toml_value
 from airtcp.documents import Faults
 from airtcp.errors import RunError, ScenarioError, SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
-from airtcp.sweeps.definition import Arm, Range, Sweep
+from airtcp.sweeps.definition import Range, Sweep, Variant
 from airtcp.sweeps.file import MAX_RUNS
 from airtcp.tasks import kernels
 from airtcp.tasks.kernels import seconds
@@ -33,11 +33,11 @@ MAX_CHARACTERS: Final = 4 << 30
 
 
 @dataclass(frozen=True)
-class Point:
+class PlannedRun:
     """One run of a plan."""
 
-    arm: str | None
-    """Name of the arm; `None` if the sweep has none."""
+    variant: str | None
+    """Name of the variant; `None` if the sweep has none."""
     parameters: Mapping[str, Value]
     """Constants included."""
     seed: int
@@ -59,8 +59,8 @@ class Plan:
     """All runs of a sweep."""
 
     sweep: Sweep
-    points: tuple[Point, ...] = field(repr=False)
-    """In their order: arms, then parameters (the last one varies fastest), then seeds."""
+    points: tuple[PlannedRun, ...] = field(repr=False)
+    """In their order: variants, then parameters (the last one varies fastest), then seeds."""
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     """Contents of the scenario files, by their paths."""
 
@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of all parameters, those of single arms included."""
+        """Names of all parameters, those of single variants included."""
         return tuple(dict.fromkeys(name for point in self.points for name in point.parameters))
 
     @property
@@ -84,9 +84,9 @@ class Plan:
         return tuple(name for name in self.parameters if len(seen[name]) > 1)
 
     @property
-    def arms(self) -> tuple[str, ...]:
-        """Names of the arms; empty without arms."""
-        return tuple(arm.name for arm in self.sweep.arm_list if arm.name is not None)
+    def variants(self) -> tuple[str, ...]:
+        """Names of the variants; empty without variants."""
+        return tuple(variant.name for variant in self.sweep.variant_list if variant.name is not None)
 
 
 def plan(
@@ -109,7 +109,7 @@ def plan(
         set: other values of parameters (a list is varied) or of places of the scenario.
         progress: called before each point with the number of points planned and of all; 0 of 0 while they are counted.
             An exception that it raises ends the planning.
-        kernel: version or file, in place of the kernels that arms name.
+        kernel: version or file, in place of the kernels that variants name.
 
     Raises:
         SweepError: the sweep is wrong, or does not fit its scenario.
@@ -121,7 +121,7 @@ def plan(
 
 def sources(sweep: Sweep) -> dict[str, dict[str, Any]]:
     """Contents of the scenario files of a sweep, by their paths. A scenario without a name is called like its file."""
-    paths = {arm.scenario for arm in sweep.arm_list if isinstance(arm.scenario, Path)}
+    paths = {variant.scenario for variant in sweep.variant_list if isinstance(variant.scenario, Path)}
     return {str(path): {"name": path.stem, **_airtcp.Document.load(path, "scenario").value()} for path in sorted(paths)}
 
 
@@ -133,9 +133,9 @@ class _Planner:
         assert sweep.document is not None
         self.faults: Final = Faults(sweep.document, SweepError)
         self.at_points: Final[dict[str, list[str]]] = {}
-        # By arm: its scenario as written; nothing if it is wrong.
+        # By variant: its scenario as written; nothing if it is wrong.
         self.scenarios: Final[dict[str | None, dict[str, Any] | None]] = {}
-        templates = [sweep.set, *(arm.changes for arm in sweep.arm_list)]
+        templates = [sweep.set, *(variant.changes for variant in sweep.variant_list)]
         used = {name for value in templates for name in _names(value)}
         used.update(name for measure in sweep.measure_list for name in measure.names)
         # Queries that differ from point to point by their parameters only.
@@ -143,7 +143,7 @@ class _Planner:
         # A parameter that no template uses has to be a place of the scenario; so has one with a dot in any case.
         self.places: Final = [
             name
-            for name in dict.fromkeys([*sweep.axes, *(n for arm in sweep.arm_list for n in arm.parameters)])
+            for name in dict.fromkeys([*sweep.axes, *(n for variant in sweep.variant_list for n in variant.parameters)])
             if name not in used or "." in name
         ]
 
@@ -152,18 +152,18 @@ class _Planner:
             if name in self.sweep.set:
                 self.faults.add("is in [set] as well: use either, not both", "parameters", name)
         self.faults.raise_any()
-        cells: list[tuple[Arm, dict[str, Value]]] = []
+        cells: list[tuple[Variant, dict[str, Value]]] = []
         for cell in self._cells():
             cells.append(cell)
             if len(cells) * len(self.sweep.seed_list) > MAX_RUNS:
                 self.faults.add(f"more than {MAX_RUNS} runs")
                 self.faults.raise_any()
-        points: list[Point] = []
+        points: list[PlannedRun] = []
         shapes: set[str] = set()
         size = 0
-        for done, (arm, parameters) in enumerate(cells):
+        for done, (variant, parameters) in enumerate(cells):
             self.progress(done, len(cells))
-            made = self._cell(arm, parameters, shapes)
+            made = self._cell(variant, parameters, shapes)
             points.extend(made)
             size += sum(len(point.task.scenario) for point in made)
             if size > MAX_CHARACTERS:
@@ -179,28 +179,28 @@ class _Planner:
 
     # --- which points -------------------------------------------------------------------------------------------------
 
-    def _cells(self) -> Iterator[tuple[Arm, dict[str, Value]]]:
-        for arm in self.sweep.arm_list:
+    def _cells(self) -> Iterator[tuple[Variant, dict[str, Value]]]:
+        for variant in self.sweep.variant_list:
             size = 1
             for name, axis in self.sweep.axes.items():
-                if self.sweep.mode == "grid" and name not in arm.parameters and not isinstance(axis, Range):
+                if self.sweep.mode == "grid" and name not in variant.parameters and not isinstance(axis, Range):
                     size *= len(axis)
             if size * len(self.sweep.seed_list) > MAX_RUNS:
                 self.faults.add(f"{size * len(self.sweep.seed_list)} runs: more than {MAX_RUNS}", "parameters")
                 self.faults.raise_any()
             seen = set()
-            for values in self._combinations(arm):
+            for values in self._combinations(variant):
                 self.progress(0, 0)
-                parameters = {**values, **arm.parameters}
-                # An arm's constant in place of a list would give the same point again and again.
+                parameters = {**values, **variant.parameters}
+                # A variant's constant in place of a list would give the same point again and again.
                 identity = tuple((name, type(value), value) for name, value in parameters.items())
                 if identity in seen and self.sweep.mode != "random":
                     continue
                 seen.add(identity)
-                if all(parameters[name] in values for name, values in arm.only.items()):
-                    yield arm, parameters
+                if all(parameters[name] in values for name, values in variant.only.items()):
+                    yield variant, parameters
 
-    def _combinations(self, arm: Arm) -> Iterator[dict[str, Value]]:
+    def _combinations(self, variant: Variant) -> Iterator[dict[str, Value]]:
         sweep = self.sweep
         if sweep.mode == "random":
             # A stream for each parameter: one more parameter or sample leaves the others as they were.
@@ -214,51 +214,51 @@ class _Planner:
             for i in range(length):
                 yield {name: axis[0 if name in sweep.constants else i] for name, axis in axes.items()}
             return
-        lists = [(arm.parameters[name],) if name in arm.parameters else axis for name, axis in axes.items()]
+        lists = [(variant.parameters[name],) if name in variant.parameters else axis for name, axis in axes.items()]
         for values in itertools.product(*lists):
             yield dict(zip(axes, values, strict=True))
 
     # --- one point ----------------------------------------------------------------------------------------------------
 
-    def _at(self, arm: Arm, parameters: Mapping[str, Value]) -> str:
-        told = [f"arm {arm.name!r}"] if arm.name is not None else []
+    def _at(self, variant: Variant, parameters: Mapping[str, Value]) -> str:
+        told = [f"variant {variant.name!r}"] if variant.name is not None else []
         told += [f"{name} = {value!r}" for name, value in parameters.items() if name not in self.sweep.constants]
         return f"at {', '.join(told)}" if told else ""
 
-    def _changes(self, arm: Arm, parameters: Mapping[str, Value]) -> list[tuple[str, str, str]] | None:
+    def _changes(self, variant: Variant, parameters: Mapping[str, Value]) -> list[tuple[str, str, str]] | None:
         """Changes to the scenario: the name of each for messages, its key, its value as TOML."""
         changes = []
-        i = next((i for i, other in enumerate(self.sweep.arm_list) if other is arm), 0)
+        i = next((i for i, other in enumerate(self.sweep.variant_list) if other is variant), 0)
         given: list[tuple[tuple[str | int, ...], str, object]] = [
-            (("set", key), key, value) for key, value in self.sweep.set.items() if key not in arm.changes
+            (("set", key), key, value) for key, value in self.sweep.set.items() if key not in variant.changes
         ]
         given += [
             (("parameters", name), name, parameters[name])
             for name in self.places
-            if name in parameters and name not in arm.changes
+            if name in parameters and name not in variant.changes
         ]
-        given += [(("arms", i, "set", key), key, value) for key, value in arm.changes.items()]
+        given += [(("variants", i, "set", key), key, value) for key, value in variant.changes.items()]
         is_good = True
         for place, key, value in given:
             try:
                 filled = value if place[0] == "parameters" else _filled(value, parameters)
             except ExpressionError as error:
-                self._note(f"{self.faults.where(*place)}: {error}", arm, parameters)
+                self._note(f"{self.faults.where(*place)}: {error}", variant, parameters)
                 is_good = False
                 continue
-            keys = self._spelt_out(key, arm)
+            keys = self._spelt_out(key, variant)
             if not keys:
-                self._note(f"{self.faults.where(*place)}: the scenario has no {key.split('.')[0]}", arm, parameters)
+                self._note(f"{self.faults.where(*place)}: the scenario has no {key.split('.')[0]}", variant, parameters)
                 is_good = False
             changes += [(self.faults.where(*place), one, to_toml_value(filled)) for one in keys]
         return changes if is_good else None
 
-    def _spelt_out(self, key: str, arm: Arm) -> list[str]:
+    def _spelt_out(self, key: str, variant: Variant) -> list[str]:
         """The places that a key with `*` for a name means: `wlans.*.ap_radio` is that of every WLAN."""
         kind, _, rest = key.partition(".")
         if not rest.startswith("*."):
             return [key]
-        scenario = self._as_written(arm)
+        scenario = self._as_written(variant)
         if scenario is None:
             return [key]
         entries = scenario.get(kind, [])
@@ -266,57 +266,57 @@ class _Planner:
             return [f"{kind}[{i}].{rest[2:]}" for i in range(len(entries))]
         return [f"{kind}.{name}.{rest[2:]}" for name in entries]
 
-    def _as_written(self, arm: Arm) -> dict[str, Any] | None:
-        """The arm's scenario without changes, read once; nothing if it is wrong: that is told with them."""
-        if arm.name not in self.scenarios:
+    def _as_written(self, variant: Variant) -> dict[str, Any] | None:
+        """The variant's scenario without changes, read once; nothing if it is wrong: that is told with them."""
+        if variant.name not in self.scenarios:
             try:
-                self.scenarios[arm.name] = json.loads(self._checked(arm, []).to_json())
+                self.scenarios[variant.name] = json.loads(self._checked(variant, []).to_json())
             except ScenarioError:
-                self.scenarios[arm.name] = None
-        return self.scenarios[arm.name]
+                self.scenarios[variant.name] = None
+        return self.scenarios[variant.name]
 
-    def _checked(self, arm: Arm, changes: list[Any]) -> _airtcp.Checked:
-        if isinstance(arm.scenario, Mapping):
-            return _airtcp.Checked.from_json(_json(arm.scenario), f"{self.faults.where('scenario')}", changes)
-        if arm.scenario is not None and (fault := fault_of_input(arm.scenario)) is not None:
+    def _checked(self, variant: Variant, changes: list[Any]) -> _airtcp.Checked:
+        if isinstance(variant.scenario, Mapping):
+            return _airtcp.Checked.from_json(_json(variant.scenario), f"{self.faults.where('scenario')}", changes)
+        if variant.scenario is not None and (fault := fault_of_input(variant.scenario)) is not None:
             raise SweepError(f"{self.faults.where('scenario')}: {fault}")
-        return _airtcp.Checked.load(arm.scenario, changes)
+        return _airtcp.Checked.load(variant.scenario, changes)
 
-    def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
-        changes = self._changes(arm, parameters)
+    def _cell(self, variant: Variant, parameters: dict[str, Value], shapes: set[str]) -> list[PlannedRun]:
+        changes = self._changes(variant, parameters)
         if changes is None:
             return []
         seeds = self.sweep.seed_list
         try:
-            checked = self._checked(arm, changes)
+            checked = self._checked(variant, changes)
         except ScenarioError as error:
-            self._scenario_fault(error, arm, parameters)
+            self._scenario_fault(error, variant, parameters)
             return []
         resolved: dict[str, Any] = json.loads(checked.to_json())
         try:
             extracts = tuple(measure.bind(parameters) for measure in self.sweep.measure_list)
         except ExpressionError as error:
-            self._note(f"{self.faults.where('measures')}: {error}", arm, parameters)
+            self._note(f"{self.faults.where('measures')}: {error}", variant, parameters)
             return []
-        self._try(checked, resolved, extracts, arm, parameters, shapes)
+        self._try(checked, resolved, extracts, variant, parameters, shapes)
         points = []
         kernel = None
-        if arm.kernel is not None:
+        if variant.kernel is not None:
             try:
-                kernel = kernels.kernel(arm.kernel, self.kernel)
+                kernel = kernels.kernel(variant.kernel, self.kernel)
                 why = kernels.fault(resolved)
             except RunError as error:
                 why = str(error)
             if why is not None:
-                i = next(i for i, other in enumerate(self.sweep.arm_list) if other is arm)
-                self._note(f"{self.faults.where('arms', i, 'engine')}: {why}", arm, parameters)
+                i = next(i for i, other in enumerate(self.sweep.variant_list) if other is variant)
+                self._note(f"{self.faults.where('variants', i, 'engine')}: {why}", variant, parameters)
                 return []
         engine = kernels.engine(kernel)
         cell = key_of({**resolved, "seed": 0}, engine)
         duration = seconds(resolved["duration"])
         for seed in seeds:
             resolved["seed"] = seed
-            at = self._at(arm, parameters)
+            at = self._at(variant, parameters)
             task = Task(
                 key_of(resolved, engine),
                 json.dumps(resolved, separators=(",", ":"), ensure_ascii=False),
@@ -326,7 +326,7 @@ class _Planner:
                 duration,
                 kernel,
             )
-            points.append(Point(arm.name, parameters, seed, task))
+            points.append(PlannedRun(variant.name, parameters, seed, task))
         return points
 
     def _try(
@@ -334,7 +334,7 @@ class _Planner:
         checked: _airtcp.Checked,
         resolved: Mapping[str, Any],
         extracts: Sequence[Extract],
-        arm: Arm,
+        variant: Variant,
         parameters: Mapping[str, Value],
         shapes: set[str],
     ) -> None:
@@ -350,39 +350,39 @@ class _Planner:
                 take([extract], _airtcp.Run(checked, None).finish(), resolved)
             except MeasureError as error:
                 reason = str(error).removeprefix(f"measure `{extract.name}`: ")
-                self._note(f"{self.faults.where('measures', extract.name)}: {reason}", arm, parameters)
+                self._note(f"{self.faults.where('measures', extract.name)}: {reason}", variant, parameters)
             except ScenarioError as error:
-                self._scenario_fault(error, arm, parameters)
+                self._scenario_fault(error, variant, parameters)
 
-    def _scenario_fault(self, error: ScenarioError, arm: Arm, parameters: Mapping[str, Value]) -> None:
+    def _scenario_fault(self, error: ScenarioError, variant: Variant, parameters: Mapping[str, Value]) -> None:
         unplaced = {name for name in self.places if "." not in name and "[" not in name}
         for fault in error.errors:
             head = fault["argument"] or f"{fault['file']}{':' + str(fault['line']) if fault['line'] else ''}"
             what = f"{fault['key']} = {fault['value']}" if fault["value"] is not None else fault["key"]
             message = fault["message"]
-            if fault["file"] == str(arm.scenario) and not what and fault["line"] is None:
+            if fault["file"] == str(variant.scenario) and not what and fault["line"] is None:
                 # The file as a whole: what is to be changed may be its name, where the sweep has it.
-                head, message = f"{self._place_of_scenario(arm)}: {head}", f"{message}{_like(arm.scenario)}"
+                head, message = f"{self._place_of_scenario(variant)}: {head}", f"{message}{_like(variant.scenario)}"
             if fault["argument"] is not None and fault["key"] in unplaced and "unknown key" in message:
-                values = (self.sweep.set, *(other.changes for other in self.sweep.arm_list))
+                values = (self.sweep.set, *(other.changes for other in self.sweep.variant_list))
                 known = sorted({name for value in values for name in _names(value)})
                 used = f" (templates use {', '.join(known)})" if known else ""
                 message = f"is used by no template{used}, and is no place of the scenario: {message}"
                 what = ""
-            self._note(f"{head}: {f'{what}: ' if what else ''}{message}", arm, parameters)
+            self._note(f"{head}: {f'{what}: ' if what else ''}{message}", variant, parameters)
 
-    def _place_of_scenario(self, arm: Arm) -> str:
-        """Where the sweep names the arm's scenario."""
+    def _place_of_scenario(self, variant: Variant) -> str:
+        """Where the sweep names the variant's scenario."""
         assert self.sweep.document is not None
-        i = next(i for i, other in enumerate(self.sweep.arm_list) if other is arm)
-        arms = self.sweep.document.value().get("arms")
-        has_own = isinstance(arms, list) and "scenario" in arms[i]
-        place: tuple[str | int, ...] = ("arms", i, "scenario") if has_own else ("scenario",)
+        i = next(i for i, other in enumerate(self.sweep.variant_list) if other is variant)
+        variants = self.sweep.document.value().get("variants")
+        has_own = isinstance(variants, list) and "scenario" in variants[i]
+        place: tuple[str | int, ...] = ("variants", i, "scenario") if has_own else ("scenario",)
         return self.faults.where(*place)
 
-    def _note(self, text: str, arm: Arm, parameters: Mapping[str, Value]) -> None:
+    def _note(self, text: str, variant: Variant, parameters: Mapping[str, Value]) -> None:
         """A fault that may be there at many points is told once, with the first of them."""
-        self.at_points.setdefault(text, []).append(self._at(arm, parameters))
+        self.at_points.setdefault(text, []).append(self._at(variant, parameters))
 
     def _raise_any(self) -> None:
         for text, points in self.at_points.items():
@@ -436,4 +436,4 @@ def _filled(value: object, parameters: Mapping[str, Value]) -> object:
     return value
 
 
-__all__ = ["Plan", "Point", "nearest", "plan"]
+__all__ = ["Plan", "PlannedRun", "nearest", "plan"]

@@ -28,8 +28,8 @@ from airtcp._marker import Batch, read_file
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, ResultsError
 from airtcp.expressions import nearest
-from airtcp.sweeps import kept
-from airtcp.sweeps.planning import Plan, Point
+from airtcp.sweeps import saved_definition
+from airtcp.sweeps.planning import Plan, PlannedRun
 from airtcp.sweeps.store import Store
 from airtcp.tasks.measures import Column, Measure, measures_version
 from airtcp.tasks.task import Outcome, missing
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT: Final = "airtcp-sweep"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST: Final = "sweep.json"
 RUNS: Final = "runs"
 TASKS: Final = "verify/tasks.parquet"
@@ -54,7 +54,7 @@ class SweepResults:
     manifest: Mapping[str, Any]
     """Content of `sweep.json`, see `docs/sweeps.md`."""
     runs: pl.DataFrame
-    """One row per run: `arm` (if there are arms), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a
+    """One row per run: `variant` (if there are some), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a
     column per scalar measure. `status` is ok, failed or, if the sweep was cut off, missing.
     """
     tables: Mapping[str, pl.DataFrame]
@@ -62,7 +62,7 @@ class SweepResults:
     tasks: pl.DataFrame | None = None
     """Tasks that repeat each run: `table`, `key`, `scenario` and `measures` as JSON."""
     definition: Mapping[str, Any] | None = None
-    """Definition that was planned, see `airtcp.sweeps.kept`."""
+    """Definition that was planned, see `airtcp.sweeps.saved_definition`."""
 
     @classmethod
     def collect(cls, plan: Plan, store: Store) -> SweepResults:
@@ -94,10 +94,12 @@ class SweepResults:
                     **asdict(measure.column),
                     "columns": {column: asdict(_column(measure, column)) for column in columns},
                 }
-        return cls(_manifest(plan, found, shapes), runs, tables, tasks_of(plan, shapes), kept.of_sweep(plan))
+        return cls(
+            _manifest(plan, found, shapes), runs, tables, tasks_of(plan, shapes), saved_definition.of_sweep(plan)
+        )
 
     def rows(self, measure: str) -> pl.DataFrame:
-        """A measure of many rows: for every run its rows, with the run's arm, parameters, seed and key beside them.
+        """A measure of many rows: for every run its rows, with the run's variant, parameters, seed and key beside them.
 
         Raises:
             KeyError: there is no such measure, or it is a scalar, which `runs` has.
@@ -147,7 +149,7 @@ class SweepResults:
                 if self.tasks is not None:
                     batch.add(TASKS, parquet(self.tasks))
                 if self.definition is not None:
-                    kept.add(batch, self.definition)
+                    saved_definition.add(batch, self.definition)
                 batch.add(MANIFEST, (to_json(self.manifest) + "\n").encode())
                 batch.commit()
         except OSError as error:
@@ -163,7 +165,7 @@ class SweepResults:
             ResultsError: there is none, or a newer airtcp wrote it.
         """
         path = Path(folder)
-        manifest = read_manifest(path, MANIFEST, "airtcp sweep", FORMAT, FORMAT_VERSION)
+        manifest = read_manifest(path, MANIFEST, "airtcp sweep", FORMAT, FORMAT_VERSION, FORMAT_VERSION)
         try:
             names = [name for name, measure in manifest["measures"].items() if measure["rows"]]
             tables = {name: read_table(path, name) for name in names}
@@ -239,7 +241,7 @@ def read_table(folder: Path, name: str) -> pl.DataFrame:
         raise DamagedError(f"{folder / name}.parquet: damaged result: {error}") from error
 
 
-def _of(point: Point, store: Store) -> Outcome | None:
+def _of(point: PlannedRun, store: Store) -> Outcome | None:
     outcome = store.get(point.key)
     if outcome is not None and outcome.status == "ok" and missing(point.extracts, outcome.measures):
         return None
@@ -247,10 +249,10 @@ def _of(point: Point, store: Store) -> Outcome | None:
 
 
 def _identity(plan: Plan) -> pl.DataFrame:
-    """Arm, parameters, seed and key of each run."""
+    """Variant, parameters, seed and key of each run."""
     columns: list[pl.Series] = []
-    if plan.arms:
-        columns.append(pl.Series("arm", [point.arm for point in plan.points], dtype=pl.String))
+    if plan.variants:
+        columns.append(pl.Series("variant", [point.variant for point in plan.points], dtype=pl.String))
     for name in plan.parameters:
         columns.append(_series(name, [point.parameters.get(name) for point in plan.points]))
     columns.append(pl.Series("seed", [point.seed for point in plan.points], dtype=pl.Int64))
@@ -346,7 +348,7 @@ def _manifest(plan: Plan, found: Sequence[Outcome | None], shapes: Mapping[str, 
         "status": "complete" if ok + failed == len(found) else "interrupted",
         "runs": {"total": len(found), "ok": ok, "failed": failed},
         "mode": sweep.mode,
-        "arms": list(plan.arms),
+        "variants": list(plan.variants),
         "parameters": values,
         "varied": list(plan.varied),
         "seeds": list(sweep.seed_list),

@@ -225,7 +225,7 @@ def sweep(
     set: Mapping[str, Any] | None = None,
     kernel: str | None = None,
 ) -> SweepResults:
-    """Runs a sweep: every combination of its parameters, arms and seeds.
+    """Runs a sweep: every combination of its parameters, variants and seeds.
 
     Args:
         file_or_sweep: a sweep file, or a `Sweep` made in Python.
@@ -240,7 +240,7 @@ def sweep(
         retry_died: try runs again that died in an earlier start.
         quick: with the overrides of the sweep's `[quick]`.
         set: other values of parameters (a list is varied) or of places of the scenario.
-        kernel: version or file, in place of the kernels that arms name.
+        kernel: version or file, in place of the kernels that variants name.
 
     Raises:
         SweepError: the sweep is wrong, or does not fit its scenario. Nothing has run.

@@ -12,7 +12,7 @@ from airtcp.sweeps.results import SweepResults
 def overview(results: SweepResults, most: int) -> list[Table | str]:
     """Each point with the means of its measures over the seeds; at most so many rows."""
     manifest = results.manifest
-    keys = [*(["arm"] if manifest["arms"] else []), *manifest["varied"]]
+    keys = [*(["variant"] if manifest["variants"] else []), *manifest["varied"]]
     measures = {name: m for name, m in manifest["measures"].items() if name in results.runs.columns}
     numbers = [name for name in measures if results.runs.schema[name].is_numeric()]
     finished = results.runs.filter(pl.col("status") == "ok")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from airtcp import _airtcp
 from airtcp.errors import ScenarioError, SweepError
-from airtcp.kinds import scenario_error
+from airtcp.file_kinds import scenario_error
 from airtcp.sweeps.definition import Sweep
 from airtcp.traffic_kinds import TCP, kind
 

@@ -1,4 +1,4 @@
-"""Runs whose hosts are Linux kernels in virtual time: an arm with `engine = "kernel"`.
+"""Runs whose hosts are Linux kernels in virtual time: a variant with `engine = "kernel"`.
 
 The ends of the scenario's flows become kernels (`airtcp shell --virtual`), and a program in each guest does what its
 flow does. All else of the scenario is simulated. What comes out has the form of a simulated run, and the same measures.
@@ -52,10 +52,10 @@ class Kernel:
 
 @cache
 def kernel(version: str, option: str | None = None) -> Kernel:
-    """The kernel of an arm.
+    """The kernel of a variant.
 
     Args:
-        version: what the arm names.
+        version: what the variant names.
         option: a version or a file of the command line, in place of it.
 
     Raises:
@@ -95,7 +95,7 @@ def fault(scenario: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Output:
+class KernelOutput:
     """A run of kernels, as `airtcp.tasks.measures.take` asks for it."""
 
     summary: str
@@ -103,7 +103,7 @@ class Output:
     tables: Mapping[str, Mapping[str, Any]]
 
 
-def run(text: str, kernel: Kernel, is_stopped: Callable[[], bool] = lambda: False) -> Output | None:
+def run(text: str, kernel: Kernel, is_stopped: Callable[[], bool] = lambda: False) -> KernelOutput | None:
     """Carries out a run.
 
     Args:
@@ -128,7 +128,9 @@ def run(text: str, kernel: Kernel, is_stopped: Callable[[], bool] = lambda: Fals
                 argv = [sys.executable, str(PROGRAM), what, str(number), str(PORT + number), peer, parameter, *times]
                 commands.append(realtime.Command(host, argv))
         guests = realtime.Guests(Path(kernel.place), kernel.name)
-        plan = realtime.Plan(checked, "scenario", commands, for_s=duration, quiet=True, capture=False, guests=guests)
+        plan = realtime.SessionPlan(
+            checked, "scenario", commands, for_s=duration, quiet=True, capture=False, guests=guests
+        )
         said = _wait(plan, work, is_stopped)
         if said is None:
             return None
@@ -147,7 +149,7 @@ def run(text: str, kernel: Kernel, is_stopped: Callable[[], bool] = lambda: Fals
     frames["flows"] = _flows(frames["flows"], rows)
     meanings = {name: about["columns"] for name, about in output["meanings"].items() if name in frames}
     tables = {name: {series.name: series for series in table} for name, table in frames.items()}
-    return Output(json.dumps(summary), meanings, tables)
+    return KernelOutput(json.dumps(summary), meanings, tables)
 
 
 def _parts(flow: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -161,7 +163,7 @@ def _parts(flow: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     return [("hear", there, here, ""), ("say", here, there, cc if isinstance(cc, str) else cc["name"])]
 
 
-def _wait(plan: realtime.Plan, work: Path, is_stopped: Callable[[], bool]) -> str | None:
+def _wait(plan: realtime.SessionPlan, work: Path, is_stopped: Callable[[], bool]) -> str | None:
     """The words of the programs; `None`: it was given up."""
     with (work / "said").open("w+b") as said, (work / "errors").open("w+b") as errors:
         record = {"folder": str(work), "capture": None, "snaplen": 0}

@@ -32,7 +32,7 @@ Table = dict[str, Any]
 """The answer to a query as the journal has it: `{"columns": {name: values}, "types": {name: Polars type}}`."""
 
 
-class Output(Protocol):
+class RunOutput(Protocol):
     """A run from which measures are taken: of the engine, or of kernels."""
 
     @property
@@ -147,7 +147,7 @@ def _is_docstring(line: ast.AST) -> bool:
     return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
-def take(extracts: Sequence[Extract], output: Output, scenario: Mapping[str, Any]) -> dict[str, Any]:
+def take(extracts: Sequence[Extract], output: RunOutput, scenario: Mapping[str, Any]) -> dict[str, Any]:
     """Takes all from a run that has ended, by the ids of the extracts: scalars, or a `Table` for each query.
 
     Raises:
@@ -200,7 +200,7 @@ def _link_names(scenario: Mapping[str, Any]) -> dict[str, str]:
     return {link["name"]: f"{link['from']}->{link['to']}" for link in scenario["links"]}
 
 
-def _answer(extract: Extract, output: Output, frames: dict[str, pl.DataFrame]) -> Table:
+def _answer(extract: Extract, output: RunOutput, frames: dict[str, pl.DataFrame]) -> Table:
     import polars as pl
 
     from airtcp.results import frame
@@ -250,7 +250,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _explain(extract: Extract, reason: str, output: Output) -> str:
+def _explain(extract: Extract, reason: str, output: RunOutput) -> str:
     tables = output.meanings
     used = [name for name in tables if re.search(rf"\b{name}\b", extract.text)]
     lines = [

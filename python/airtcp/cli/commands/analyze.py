@@ -16,7 +16,7 @@ from airtcp.cli.options import flow_number, port, seconds, whole
 from airtcp.cli.progress import LINE_EVERY_S, PROGRESS_AFTER_S
 
 if TYPE_CHECKING:
-    from airtcp.analysis.printed import Printed
+    from airtcp.analysis.json_output import JsonOutput
     from airtcp.analysis.reading import Keep, Reading
     from airtcp.analysis.results import Analysis
 
@@ -36,8 +36,8 @@ def analyze(args: argparse.Namespace) -> int:
 
     from pathlib import Path
 
-    from airtcp._inlet import interruptible
-    from airtcp.analysis.printed import Printed
+    from airtcp._interruptible_pipe import interruptible
+    from airtcp.analysis.json_output import JsonOutput
     from airtcp.analysis.reading import Keep
     from airtcp.analysis.results import FORMAT, Analysis
     from airtcp.captures import save
@@ -65,7 +65,7 @@ def analyze(args: argparse.Namespace) -> int:
             import tempfile
 
             reading.write_to(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airtcp-analyze-"))))
-        printed = Printed(args.rows or None, args.rows_per_flow or None)
+        printed = JsonOutput(args.rows or None, args.rows_per_flow or None)
         if args.json_lines:
             reading.on_rows = lambda tables: _write(printed.lines(tables))
         _advance(reading, interrupts, quiet=args.quiet)
@@ -117,7 +117,7 @@ def _open(args: argparse.Namespace, keep: Keep) -> Reading:
         ) from error
 
 
-def _show(args: argparse.Namespace, analysis: Analysis, printed: Printed) -> None:
+def _show(args: argparse.Namespace, analysis: Analysis, printed: JsonOutput) -> None:
     if args.json:
         _write(printed.as_json(analysis))
     elif args.json_lines:
@@ -133,7 +133,7 @@ def _write(pieces: Iterable[str]) -> None:
         write_out(piece)
 
 
-def _tell_left_out(args: argparse.Namespace, analysis: Analysis, printed: Printed) -> None:
+def _tell_left_out(args: argparse.Namespace, analysis: Analysis, printed: JsonOutput) -> None:
     if args.json or args.json_lines:
         for name, (count, of_flow) in printed.left_out(analysis).items():
             rows = analysis.manifest["tables"][name]["rows"]

@@ -23,7 +23,7 @@ def lab(args: argparse.Namespace) -> int:
         guests = replace(realtime.kernel(args.kernel), memory="128M")
     except RunError as error:
         raise StopError(str(error), BAD_INPUT) from None
-    plan = realtime.Plan(
+    plan = realtime.SessionPlan(
         checked=checked,
         file=args.file,
         commands=[],

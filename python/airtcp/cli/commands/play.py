@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from airtcp import links
+from airtcp import share_url
 from airtcp._files import fault_of_input, read_bytes, write_bytes
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
 from airtcp._text import is_link
@@ -45,20 +45,20 @@ def _fragment(scenario: str | None, changes: list[str]) -> str:
         return ""
     if is_link(scenario):
         try:
-            link = links.read(scenario)
-        except links.LinkError as error:
+            link = share_url.read(scenario)
+        except share_url.ShareUrlError as error:
             raise StopError(str(error), BAD_INPUT) from None
-        return links.Link(link.toml, tuple(changes) or link.changes).fragment()
+        return share_url.SharedScenario(link.toml, tuple(changes) or link.changes).fragment()
     if (fault := fault_of_input(scenario)) is not None:
         raise StopError(fault, BAD_INPUT)
     from airtcp import _airtcp
 
     # The page takes what the command line takes: a fault is told here, before a browser opens.
     _airtcp.Checked.load(scenario, [_airtcp.parse_set(change) for change in changes])
-    fragment = links.Link(read_bytes(scenario).decode(), tuple(changes)).fragment()
-    if len(fragment) > links.MOST_LINK:
+    fragment = share_url.SharedScenario(read_bytes(scenario).decode(), tuple(changes)).fragment()
+    if len(fragment) > share_url.MOST_LINK:
         raise StopError(
-            f"{scenario}: too large for the page: must fit a link of {links.MOST_LINK} characters", BAD_INPUT
+            f"{scenario}: too large for the page: must fit a link of {share_url.MOST_LINK} characters", BAD_INPUT
         )
     return fragment
 

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 def _run_seeds(args: argparse.Namespace) -> int:
     """Runs several seeds and prints the means with their intervals."""
     from airtcp.cli.progress import bar_of_runs
-    from airtcp.several import is_certain, means, summaries, tables
+    from airtcp.replications import is_certain, means, summaries, tables
     from airtcp.sweeps.running import Progress
 
     if args.out is not None or args.snaplen != SNAPLEN:

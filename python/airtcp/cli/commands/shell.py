@@ -59,7 +59,7 @@ def shell(args: argparse.Namespace) -> int:
     hosts = [*real, *(peer for peer in _peers(scenario, real) if peer not in real)]
     if args.internet is not None and args.internet in (c.host for c in commands if c.in_front):
         raise StopError(f"--internet {args.internet}: the command runs on that host: choose another", BAD_INPUT)
-    plan = realtime.Plan(
+    plan = realtime.SessionPlan(
         checked=checked,
         file=file,
         commands=commands,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from airtcp._part import to_toml_value
+from airtcp._scenario_table import to_toml_value
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

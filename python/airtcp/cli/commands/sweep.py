@@ -36,7 +36,7 @@ VARY_SEEDS: Final = 3
 
 
 def sweep(args: argparse.Namespace) -> int:
-    """Run every combination of a sweep file's parameters, arms and seeds; resumes an interrupted sweep."""
+    """Run every combination of a sweep file's parameters, variants and seeds; resumes an interrupted sweep."""
     if args.file is None and args.changes and "=" not in args.changes[-1]:
         args.file = args.changes.pop()  # FILE may follow `--set KEY=VALUE ...`
     if args.file is None and args.vary and "=" not in args.vary[-1]:
@@ -122,7 +122,7 @@ def _list_failures(results: SweepResults, out: str) -> None:
         f"error: {failed.height} of {results.runs.height} runs failed; "
         f"the next start tries them again, but for those that died:"
     )
-    names = [*(["arm"] if "arm" in failed.columns else []), *results.manifest["varied"], "seed"]
+    names = [*(["variant"] if "variant" in failed.columns else []), *results.manifest["varied"], "seed"]
     for row in failed.head(FAILURES_SHOWN).iter_rows(named=True):
         at = ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
         say(f"  {on_one_line(at)}: {row['error']}")

@@ -1,4 +1,4 @@
-"""Arms of sweeps whose hosts are Linux kernels in virtual time. One test skips where no kernel has been built."""
+"""Variants of sweeps whose hosts are Linux kernels in virtual time. One test skips where no kernel has been built."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ def missing() -> str | None:
     return None
 
 
-def arms(*more: dict[str, Any], scenario: dict[str, Any] = LINE) -> Sweep:
-    return Sweep(name="kernels", scenario=scenario, measures=MEASURES, arms=[{"name": "model"}, *more])
+def variants(*more: dict[str, Any], scenario: dict[str, Any] = LINE) -> Sweep:
+    return Sweep(name="kernels", scenario=scenario, measures=MEASURES, variants=[{"name": "model"}, *more])
 
 
 def test_a_kernel_that_is_not_built_is_told_before_any_run() -> None:
     with pytest.raises(SweepError, match=r"no kernel 0\.99 is built yet: tools/uml/build\.py 0\.99"):
-        plan(arms({"name": "kernel", "engine": "kernel", "kernel": "0.99"}))
+        plan(variants({"name": "kernel", "engine": "kernel", "kernel": "0.99"}))
     with pytest.raises(SweepError, match=r"engine.*accepted|engine.*must be"):
-        arms({"name": "kernel", "engine": "kernal"})
+        variants({"name": "kernel", "engine": "kernal"})
 
 
 @pytest.mark.parametrize(
     "named", ["./evil", "evil", "/bin/true", "..", "6.12/../evil", "6.12\n", "", " 6.12", "http://x"]
 )
 def test_a_file_names_a_kernel_by_its_version_only(named: str) -> None:
-    with pytest.raises(SweepError, match=r"arms\[1\]\.kernel.*: must be .*a version such as `6\.12`"):
-        arms({"name": "kernel", "engine": "kernel", "kernel": named})
+    with pytest.raises(SweepError, match=r"variants\[1\]\.kernel.*: must be .*a version such as `6\.12`"):
+        variants({"name": "kernel", "engine": "kernel", "kernel": named})
     with pytest.raises(RunError, match="must be a version"):
         realtime.built(named)
 
@@ -120,7 +120,7 @@ def test_a_path_of_the_command_line_is_taken(tmp_path: Path, monkeypatch: pytest
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "linux").write_bytes(b"another kernel")
-    sweep_ = arms({"name": "kernel", "engine": "kernel"})
+    sweep_ = variants({"name": "kernel", "engine": "kernel"})
 
     def names(kernel: str | None = None) -> list[str]:
         kernels.kernel.cache_clear()
@@ -138,7 +138,7 @@ def test_a_path_of_the_command_line_is_taken(tmp_path: Path, monkeypatch: pytest
 
 def test_the_option_is_refused_where_it_changes_nothing(file: Path, airtcp: Command) -> None:
     done = airtcp("sweep", file, "--kernel", "6.12")
-    assert (done.returncode, done.stderr) == (2, 'error: --kernel: no arm has engine = "kernel"\n')
+    assert (done.returncode, done.stderr) == (2, 'error: --kernel: no variant has engine = "kernel"\n')
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_what_programs_cannot_do_is_told(tmp_path: Path, change: dict[str, Any],
     scenario = copy.deepcopy(LINE)
     scenario["flows"][1] |= change
     with pytest.raises(SweepError, match=message):
-        plan(arms({"name": "kernel", "engine": "kernel"}, scenario=scenario), kernel=str(kernel))
+        plan(variants({"name": "kernel", "engine": "kernel"}, scenario=scenario), kernel=str(kernel))
 
 
 @pytest.mark.skipif(missing() is not None, reason=f"kernels in virtual time: {missing()}")
-def test_a_kernel_s_arm_beside_the_model_s(tmp_path: Path) -> None:
-    sweep(arms({"name": "kernel", "engine": "kernel"}), out=tmp_path / "out", jobs=1)
+def test_a_kernel_s_variant_beside_the_model_s(tmp_path: Path) -> None:
+    sweep(variants({"name": "kernel", "engine": "kernel"}), out=tmp_path / "out", jobs=1)
     lines = [json.loads(line) for line in (tmp_path / "out/runs.jsonl").read_text().splitlines()]
     model, kernel = sorted((line for line in lines if "engine" in line), key=lambda line: str(line["engine"]))
     assert (model["status"], kernel["status"]) == ("ok", "ok"), kernel
@@ -180,5 +180,5 @@ def test_a_kernel_s_arm_beside_the_model_s(tmp_path: Path) -> None:
     assert max(tables) > 2
     # A second start finds the runs there.
     before = (tmp_path / "out/runs.jsonl").read_bytes()
-    sweep(arms({"name": "kernel", "engine": "kernel"}), out=tmp_path / "out", jobs=1)
+    sweep(variants({"name": "kernel", "engine": "kernel"}), out=tmp_path / "out", jobs=1)
     assert (tmp_path / "out/runs.jsonl").read_bytes() == before

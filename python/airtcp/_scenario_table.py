@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclasses.dataclass(kw_only=True)
-class Part:
+class ScenarioTable:
     """A table of a scenario."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def _key(name: str) -> str:
 
 def plain(value: object) -> object:
     """Tables as dictionaries, however deep."""
-    if isinstance(value, Part):
+    if isinstance(value, ScenarioTable):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from airtcp import _airtcp, links
+from airtcp import _airtcp, share_url
 from airtcp.errors import DamagedError, ScenarioError
-from airtcp.report.look import number
+from airtcp.report.plot_style import number
 from airtcp.results import Results
 from airtcp.sweeps.results import TASKS, read_table
 
@@ -25,11 +25,11 @@ MOST: Final = 60
 
 
 @dataclass(frozen=True)
-class Offer:
+class Rerun:
     """One run."""
 
     text: str
-    """Its arm and parameters."""
+    """Its variant and parameters."""
     fragment: str
     """Its scenario, as in a link."""
 
@@ -47,7 +47,7 @@ def text() -> str:
     return file.read_bytes().decode() if file.is_file() else ""
 
 
-def offers(folder: Path, experiments: Mapping[str, str]) -> dict[str, list[Offer]]:
+def offers(folder: Path, experiments: Mapping[str, str]) -> dict[str, list[Rerun]]:
     """The runs of each experiment with its least seed, in their order.
 
     Args:
@@ -92,7 +92,7 @@ def scenario_of_run(folder: Path) -> Any:  # noqa: ANN401
     return Results.load(folder).manifest["scenario"]
 
 
-def of_run(folder: Path) -> list[Offer]:
+def of_run(folder: Path) -> list[Rerun]:
     """The run in a folder of `airtcp run`.
 
     Raises:
@@ -103,20 +103,20 @@ def of_run(folder: Path) -> list[Offer]:
         checked = _checked(manifest["scenario"])
     except (KeyError, TypeError, AttributeError, ScenarioError) as error:
         raise DamagedError(f"{folder / 'manifest.json'}: damaged result: {error}") from error
-    fragment = links.Link(checked.to_toml()).fragment()
-    return [Offer("this run", fragment)] if len(fragment) <= links.MOST_LINK else []
+    fragment = share_url.SharedScenario(checked.to_toml()).fragment()
+    return [Rerun("this run", fragment)] if len(fragment) <= share_url.MOST_LINK else []
 
 
-def _of(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Offer]:
+def _of(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Rerun]:
     first = runs.filter(pl.col("seed") == pl.col("seed").min()).unique("key", keep="first", maintain_order=True)
     names = runs.columns[: runs.columns.index("seed")]
-    varied = [name for name in names if name == "arm" or first[name].n_unique() > 1]
+    varied = [name for name in names if name == "variant" or first[name].n_unique() > 1]
     step = max(1, -(-first.height // MOST))
     for row in first[::step].iter_rows(named=True):
-        fragment = links.Link(_checked(json.loads(scenarios[row["key"]])).to_toml()).fragment()
-        if len(fragment) <= links.MOST_LINK:
+        fragment = share_url.SharedScenario(_checked(json.loads(scenarios[row["key"]])).to_toml()).fragment()
+        if len(fragment) <= share_url.MOST_LINK:
             said = [_said(name, row[name]) for name in varied if row[name] is not None]
-            yield Offer(", ".join([*said, f"seed {row['seed']}"]), fragment)
+            yield Rerun(", ".join([*said, f"seed {row['seed']}"]), fragment)
 
 
 def _checked(scenario: Mapping[str, Any]) -> _airtcp.Checked:
@@ -126,6 +126,6 @@ def _checked(scenario: Mapping[str, Any]) -> _airtcp.Checked:
 
 
 def _said(name: str, value: Any) -> str:  # noqa: ANN401
-    if name == "arm":
+    if name == "variant":
         return str(value)
     return f"{name} = {number(value) if isinstance(value, float) else value}"

@@ -18,7 +18,7 @@ PIECE_ROWS: Final = 1000
 """Rows as text at a time."""
 
 
-class Printed:
+class JsonOutput:
     """Which rows are printed, and how many are not."""
 
     def __init__(self, rows: int | None, rows_per_flow: int | None) -> None:

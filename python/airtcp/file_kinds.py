@@ -9,7 +9,7 @@ from typing import Any, Literal
 from airtcp._airtcp import Document, DocumentError, ScenarioError
 from airtcp._files import fault_of_input
 
-Kind = Literal["scenario", "sweep", "arms", "experiment", "study"]
+Kind = Literal["scenario", "sweep", "variants", "experiment", "study"]
 
 
 def misplaced(path: Path, wanted: Kind) -> str | None:
@@ -21,8 +21,8 @@ def misplaced(path: Path, wanted: Kind) -> str | None:
     match kind:
         case "scenario" | "sweep":
             return f"{path}: is a {kind}: `{_command('run' if kind == 'scenario' else 'sweep', path)}` runs it"
-        case "arms":
-            return f'{path}: holds arms that sweeps share: a sweep names it, as in arms = "{path.name}"'
+        case "variants":
+            return f'{path}: holds variants that sweeps share: a sweep names it, as in variants = "{path.name}"'
         case "experiment":
             parents = path.resolve().parents
             study = next((p for p in parents[:2] if (p / "study.toml").is_file()), None)
@@ -71,4 +71,4 @@ def _kind(path: Path, keys: dict[str, Any]) -> Kind | None:
         return "study"
     if "measures" in keys:
         return "sweep"
-    return "arms" if keys.keys() == {"arms"} else None
+    return "variants" if keys.keys() in ({"variants"}, {"arms"}) else None

@@ -23,11 +23,11 @@ MOST_CHANGE: Final = 2000
 """Characters of one change."""
 
 
-class LinkError(ValueError):
+class ShareUrlError(ValueError):
     """A link is of no use; the message says why."""
 
 
-class Link(NamedTuple):
+class SharedScenario(NamedTuple):
     """The scenario of a link, and the changes of the second run."""
 
     toml: str
@@ -44,7 +44,7 @@ class Link(NamedTuple):
         return MARK + text + "".join(f"&set={quote(change, safe='')}" for change in self.changes)
 
 
-def read(text: str) -> Link:
+def read(text: str) -> SharedScenario:
     """Unpacks a link, or the fragment of one.
 
     Raises:
@@ -54,22 +54,22 @@ def read(text: str) -> Link:
 
     fragment = text[text.index(MARK) + len(MARK) :]
     if len(fragment) > MOST_LINK:
-        raise LinkError(f"the link has {len(fragment)} characters: must be at most {MOST_LINK}")
+        raise ShareUrlError(f"the link has {len(fragment)} characters: must be at most {MOST_LINK}")
     packed, *rest = fragment.split("&")
     cut = "the link is cut or damaged: its scenario cannot be unpacked"
     if not re.fullmatch(r"[\w-]+", packed, re.ASCII):
-        raise LinkError(cut)
+        raise ShareUrlError(cut)
     unpacker = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
     try:
         raw = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
         toml = unpacker.decompress(raw, MOST_TOML + 1)
         if len(toml) > MOST_TOML:
-            raise LinkError(f"the scenario in the link has more than {MOST_TOML} bytes: it must be smaller")
+            raise ShareUrlError(f"the scenario in the link has more than {MOST_TOML} bytes: it must be smaller")
         if not unpacker.eof:
-            raise LinkError(cut)
+            raise ShareUrlError(cut)
         changes = tuple(unquote(part[4:], errors="strict") for part in rest if part.startswith("set="))
         if len(changes) > MOST_CHANGES or any(len(change) > MOST_CHANGE for change in changes):
-            raise LinkError(f"the link has too many changes: at most {MOST_CHANGES} of {MOST_CHANGE} characters")
-        return Link(toml.decode(), changes)
+            raise ShareUrlError(f"the link has too many changes: at most {MOST_CHANGES} of {MOST_CHANGE} characters")
+        return SharedScenario(toml.decode(), changes)
     except (binascii.Error, zlib.error, UnicodeDecodeError):
-        raise LinkError(cut) from None
+        raise ShareUrlError(cut) from None

@@ -1,4 +1,4 @@
-"""The definition of a study beside its results, as `airtcp.sweeps.kept` has that of a sweep."""
+"""The definition of a study beside its results, as `airtcp.sweeps.saved_definition` has that of a sweep."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from airtcp.study.prepare import Prepared, prepare_plan
 from airtcp.study.run_options import RunOptions
 from airtcp.study.settle import Budget
 from airtcp.sweeps.definition import changes_of
-from airtcp.sweeps.kept import head, planned, sweep_of
 from airtcp.sweeps.planning import Plan, sources
+from airtcp.sweeps.saved_definition import head, planned, sweep_of
 
 Json = dict[str, Any]
 

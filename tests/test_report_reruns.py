@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import airtcp
-from airtcp import _airtcp, links
+from airtcp import _airtcp, share_url
 from airtcp.errors import DamagedError
-from airtcp.report import here, write
+from airtcp.report import reruns, write
 from airtcp.sweeps.results import RUNS, read_table
 from browsing import NEEDS_CHROMIUM, Visit
 from sample_sweep import FILE, TINY
@@ -39,37 +39,37 @@ def summary(toml: str) -> dict[str, Any]:
 
 
 def test_each_point_is_offered_once_as_it_ran(folder: Path) -> None:
-    found = here.offers(folder, {"tiny": RUNS})["tiny"]
+    found = reruns.offers(folder, {"tiny": RUNS})["tiny"]
     assert [one.text for one in found] == [
         f"rate = {rate}, loss = {loss}, seed {SEED}" for rate in (2, 5) for loss in ("0", "0.01", "0.02")
     ]
     runs = read_table(folder, RUNS)
     for one in found:
-        told = summary(links.read(one.fragment).toml)
+        told = summary(share_url.read(one.fragment).toml)
         (line,) = (line for line in told["links"] if line["name"] == "a->b")
         assert told["seed"] == SEED
         assert 100 * line["utilisation"] in runs["utilisation"].to_list()
 
 
 def test_of_very_many_runs_some_are_offered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(here, "MOST", 3)
-    found = here.offers(folder, {"tiny": RUNS})["tiny"]
+    monkeypatch.setattr(reruns, "MOST", 3)
+    found = reruns.offers(folder, {"tiny": RUNS})["tiny"]
     assert [one.text.split(",")[1] for one in found] == [" loss = 0", " loss = 0.02", " loss = 0.01"]
 
 
 def test_a_folder_of_before_offers_nothing(tmp_path: Path) -> None:
-    assert here.offers(tmp_path, {"tiny": RUNS}) == {}
+    assert reruns.offers(tmp_path, {"tiny": RUNS}) == {}
 
 
 def test_tables_that_do_not_belong_together_are_told(folder: Path) -> None:
     with pytest.raises(DamagedError, match=r"no-such\.parquet: damaged result"):
-        here.offers(folder, {"tiny": "no-such"})
+        reruns.offers(folder, {"tiny": "no-such"})
 
 
 def test_without_the_page_a_report_has_none_of_it(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(here, "page", lambda: "")
+    monkeypatch.setattr(reruns, "page", lambda: "")
     assert 'class="here"' not in write(folder, out=tmp_path / "page.html").read_text()
 
 
@@ -84,7 +84,7 @@ def test_a_run_of_the_report_is_made_in_it(browser: Any, folder: Path, tmp_path:
         box.locator("button").click()
         inside = visit.page.frame_locator("iframe")
         inside.locator("body[data-runs]").wait_for(timeout=60_000)
-        expected = native(links.read(here.offers(folder, {"tiny": RUNS})["tiny"][2].fragment).toml)["hash"]
+        expected = native(share_url.read(reruns.offers(folder, {"tiny": RUNS})["tiny"][2].fragment).toml)["hash"]
         assert inside.locator("body").get_attribute("data-runs") == expected
         box.locator("button").click()
         assert visit.page.locator("iframe").count() == 0

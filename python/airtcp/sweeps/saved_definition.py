@@ -1,8 +1,8 @@
 """The definition of a sweep beside its results, so that `airtcp verify` plans the runs again.
 
-`verify/definition.json` holds the whole definition: scenarios and shared arms are in it, and it names no file. Nothing
-in it can be carried out: an arm of kernels has the kernel's name and no place of one. `airtcp.study.kept` has the
-definition of a study.
+`verify/definition.json` holds the whole definition: scenarios and shared variants are in it, and it names no file.
+Nothing in it can be carried out: a variant of kernels has the kernel's name and no place of one.
+`airtcp.study.saved_definition` has the definition of a study.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from airtcp._marker import Batch
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, FileError
 from airtcp.sweeps.definition import Sweep
-from airtcp.sweeps.planning import Plan, Point, plan
+from airtcp.sweeps.planning import Plan, PlannedRun, plan
 from airtcp.tasks.task import key_of
 
 FORMAT: Final = "airtcp-definition"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 DEFINITION: Final = "verify/definition.json"
 
 _APPLIED: Final = ("quick", "full")
@@ -57,22 +57,27 @@ def sweep_of(planned: Plan) -> Json:
     for size in _APPLIED:
         document.pop(size, None)
     kernels: dict[str, str] = {}
-    arms = []
-    for table, arm in zip(document.get("arms", []), sweep.arm_list, strict=False):
+    variants = []
+    for table, variant in zip(document.get("variants", []), sweep.variant_list, strict=False):
         one = dict(table)
         if isinstance(one.get("scenario"), str):
-            one["scenario"] = planned.sources[str(arm.scenario)]
-        if arm.kernel is not None and arm.name is not None:
-            kernels[arm.name] = next(
-                (p.task.kernel.name for p in planned.points if p.arm == arm.name and p.task.kernel is not None), ""
+            one["scenario"] = planned.sources[str(variant.scenario)]
+        if variant.kernel is not None and variant.name is not None:
+            kernels[variant.name] = next(
+                (p.task.kernel.name for p in planned.points if p.variant == variant.name and p.task.kernel is not None),
+                "",
             )
         for key in ("engine", "kernel"):
             one.pop(key, None)
-        arms.append(one)
-    if "arms" in document:
-        document["arms"] = arms
+        variants.append(one)
+    if "variants" in document:
+        document["variants"] = variants
     if isinstance(document.get("scenario"), str):
-        used = [arm for arm, table in zip(sweep.arm_list, arms or [{}], strict=True) if "scenario" not in table]
+        used = [
+            variant
+            for variant, table in zip(sweep.variant_list, variants or [{}], strict=True)
+            if "scenario" not in table
+        ]
         if used:
             document["scenario"] = planned.sources[str(used[0].scenario)]
         else:
@@ -112,7 +117,7 @@ def planned(kept: Any, engine: str, where: Path) -> Plan:  # noqa: ANN401
     """
     try:
         document = dict(kept["definition"])
-        kernels = {str(arm): str(name) for arm, name in kept["kernels"].items()}
+        kernels = {str(variant): str(name) for variant, name in kept["kernels"].items()}
         _refuse_files(document, where)
         made = plan(Sweep(**document))
     except FileError as error:
@@ -123,16 +128,16 @@ def planned(kept: Any, engine: str, where: Path) -> Plan:  # noqa: ANN401
 
 
 def _refuse_files(document: Json, where: Path) -> None:
-    arms = document.get("arms", [])
-    scenarios = [document.get("scenario", {}), *(arm.get("scenario", {}) for arm in arms)]
-    if not isinstance(arms, list) or not all(isinstance(one, dict) for one in scenarios):
-        raise DamagedError(f"{where}: names a file: scenarios and arms must be in it")
-    if any(key in arm for arm in arms for key in ("engine", "kernel")):
-        raise DamagedError(f"{where}: names a kernel in an arm: `kernels` must name it")
+    variants = document.get("variants", [])
+    scenarios = [document.get("scenario", {}), *(variant.get("scenario", {}) for variant in variants)]
+    if not isinstance(variants, list) or not all(isinstance(one, dict) for one in scenarios):
+        raise DamagedError(f"{where}: names a file: scenarios and variants must be in it")
+    if any(key in variant for variant in variants for key in ("engine", "kernel")):
+        raise DamagedError(f"{where}: names a kernel in a variant: `kernels` must name it")
 
 
-def _named(point: Point, engine: str, kernels: Mapping[str, str]) -> Point:
-    name = kernels.get(point.arm or "")
+def _named(point: PlannedRun, engine: str, kernels: Mapping[str, str]) -> PlannedRun:
+    name = kernels.get(point.variant or "")
     full = engine if name is None else f"{engine}+{name}"
     resolved = json.loads(point.task.scenario)
     key, cell = key_of(resolved, full), key_of({**resolved, "seed": 0}, full)
@@ -140,15 +145,15 @@ def _named(point: Point, engine: str, kernels: Mapping[str, str]) -> Point:
 
 
 def kernels_of(definition: Json) -> dict[tuple[str, str], str]:
-    """The kernel of each arm of kernels, by its table and name."""
+    """The kernel of each variant of kernels, by its table and name."""
     entries = [("runs", definition)] if definition["kind"] == "sweep" else []
     entries += [(entry["id"], entry) for entry in definition.get("experiments", [])]
-    return {(table, arm): name for table, entry in entries for arm, name in entry["sweep"]["kernels"].items()}
+    return {(table, variant): name for table, entry in entries for variant, name in entry["sweep"]["kernels"].items()}
 
 
-def tables(plans: Iterable[tuple[str, Plan]]) -> dict[str, list[tuple[str, Point]]]:
+def tables(plans: Iterable[tuple[str, Plan]]) -> dict[str, list[tuple[str, PlannedRun]]]:
     """The points of each run, by its key, with their tables."""
-    found: dict[str, list[tuple[str, Point]]] = {}
+    found: dict[str, list[tuple[str, PlannedRun]]] = {}
     for table, one in plans:
         for point in one.points:
             found.setdefault(point.key, []).append((table, point))

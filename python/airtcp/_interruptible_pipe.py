@@ -18,7 +18,7 @@ from typing import Final
 CHUNK_BYTES: Final = 1 << 20
 
 
-class Inlet:
+class InterruptiblePipe:
     """Hands bytes on until they end or a signal comes."""
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Inlet:
 
 
 @contextmanager
-def interruptible(descriptor: int) -> Iterator[Inlet]:
+def interruptible(descriptor: int) -> Iterator[InterruptiblePipe]:
     """While the block runs, the file behind a descriptor ends at SIGINT, SIGTERM or SIGHUP, unless it is a regular one.
 
     To be used in the main thread, and once in a process: the descriptor stays another one.
     """
-    inlet = Inlet()
+    inlet = InterruptiblePipe()
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         yield inlet
         return

@@ -1,6 +1,6 @@
 """Decisions that the page's plots and the print figures share: colours, ranges, ticks, intervals.
 
-An arm keeps its colour, line and marker in every figure of a study.
+A variant keeps its colour, line and marker in every figure of a study.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from airtcp.study.files import PARAMETERS
 
 
 @dataclass(frozen=True)
-class Look:
+class SeriesStyle:
     """Indices into the tables of `airtcp.figure_style`."""
 
     colour: int
@@ -27,50 +27,50 @@ class Look:
     hatch: int
 
 
-def looks(study: Study) -> dict[str, Look]:
-    """A look for every series name. The arm decides the colour, the rest of the name (`, n = 500`) its shade and the
-    line. Two arms in one figure share a colour only where colours run out, and then differ in line and marker.
+def series_styles(study: Study) -> dict[str, SeriesStyle]:
+    """A style for every series name. The variant decides the colour, the rest of the name (`, n = 500`) its shade and
+    its line. Two variants in one figure share a colour only where colours run out, and then differ in line and marker.
     """
-    arms: dict[str, set[str]] = {}
-    variants: dict[str, int] = {}
+    variants: dict[str, set[str]] = {}
+    rests: dict[str, int] = {}
     names: dict[str, tuple[str, str]] = {}
     turns: dict[str, int] = {}
     for figure in (plot for experiment in study.experiments for plot in experiment.plots):
         here = set()
         for series in figure.series:
-            arm = PARAMETERS.sub("", series.name) if series.of is None else series.of
-            rest = series.name[len(arm) :]
+            variant = PARAMETERS.sub("", series.name) if series.of is None else series.of
+            rest = series.name[len(variant) :]
             if series.of is not None:
                 # What one thing has beside its first line in a figure.
-                beside = sum(other.of == arm for other in figure.series[: figure.series.index(series)])
+                beside = sum(other.of == variant for other in figure.series[: figure.series.index(series)])
                 turns[series.name] = max(turns.get(series.name, 0), beside)
                 rest = f"#{turns[series.name]}" if turns[series.name] else ""
-            names[series.name] = arm, rest
-            here.add(arm)
+            names[series.name] = variant, rest
+            here.add(variant)
             if rest:
-                variants.setdefault(rest, len(variants))
+                rests.setdefault(rest, len(rests))
         for name in (names[series.name][0] for series in figure.series):
-            arms.setdefault(name, set()).update(here)
+            variants.setdefault(name, set()).update(here)
     colours: dict[str, tuple[int, int]] = {}
     used: Counter[int] = Counter()
-    for arm, others in arms.items():
+    for variant, others in variants.items():
         taken = Counter(colours[other][0] for other in others if other in colours)
         # The last colours are faint on white: use them only where the others are taken.
         colour = min(range(len(COLOURS)), key=lambda c: (taken[c], c >= STRONG, used[c], c))
-        colours[arm] = colour, used[colour]
+        colours[variant] = colour, used[colour]
         used[colour] += 1
     chosen = {}
-    for name, (arm, rest) in names.items():
-        colour, turn = colours[arm]
-        variant = 0 if not rest else turns[name] if name in turns else variants[rest]
-        # Neighbours differ in every sign, for print in grey. A variant keeps its line in every arm.
+    for name, (variant, rest) in names.items():
+        colour, turn = colours[variant]
+        place = 0 if not rest else turns[name] if name in turns else rests[rest]
+        # Neighbours differ in every sign, for print in grey. A variant keeps its line in every variant.
         turn += colour
-        chosen[name] = Look(
+        chosen[name] = SeriesStyle(
             colour,
-            variant % SHADES,
-            (variant if rest else 0 if name in turns else turn) % len(LINES),
-            (turn + variant) % len(MARKERS),
-            (turn + variant) % len(HATCHES),
+            place % SHADES,
+            (place if rest else 0 if name in turns else turn) % len(LINES),
+            (turn + place) % len(MARKERS),
+            (turn + place) % len(HATCHES),
         )
     return chosen
 
@@ -80,17 +80,17 @@ def is_category(plot: Plot) -> bool:
     return plot.kind == "bar" or any(isinstance(x, (str, bool)) for series in plot.series for x in series.x)
 
 
-MANY_ARMS: Final = 12
-"""Most arms whose values are bars. Of more, the values are dots in order."""
+MANY_VARIANTS: Final = 12
+"""Most variants whose values are bars. Of more, the values are dots in order."""
 
 
 def is_ranking(plot: Plot) -> bool:
     """Whether to draw dots in order of their values, a row for each name, instead of bars: there are many names."""
     names = {x for series in plot.series for x in series.x if x is not None}
-    return plot.kind == "bar" and len(names) > MANY_ARMS and any(isinstance(x, str) for x in names)
+    return plot.kind == "bar" and len(names) > MANY_VARIANTS and any(isinstance(x, str) for x in names)
 
 
-PLAIN: Final = Look(colour=0, shade=0, line=0, marker=0, hatch=0)
+PLAIN: Final = SeriesStyle(colour=0, shade=0, line=0, marker=0, hatch=0)
 """Look of the dots of a ranking whose rows are named at their side."""
 
 
