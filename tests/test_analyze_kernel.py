@@ -207,7 +207,8 @@ def test_away_from_the_sender_losses_are_inferred(run: Done, place: str) -> None
     """What was lost before the capture shows by the hole that its repetition fills."""
     found = sorted(row["seq"] for row in run.resent(place))
     assert found == sorted(packet["seq"] + 1 for packet in run.truth.retransmitted if not packet["dropped"])
-    assert run.flow(place)["spurious_retransmissions"] == 0
+    # None, unless this machine stalls.
+    assert run.flow(place)["spurious_retransmissions"] == len(run.needless())
 
 
 @every("reordered")
