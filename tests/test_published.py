@@ -204,7 +204,7 @@ def test_verdicts_are_carried_to_an_engine_with_the_same_bits(
     assert (entry["of"], entry["uncovered"]) == (21, [])
     assert 0 < entry["runs"] <= 2 * entry["variants"]
     assert "older engine" not in published_text(found, _airtcp.engine())
-    assert f"engine `{_airtcp.engine()}` gave the same bits" in "\n".join(verdicts.results(found))
+    assert f"Engine `{_airtcp.engine()}` gave the same bits" in "\n".join(verdicts.results(found))
 
     # One hash that is another: no verdict is carried, and the run is named.
     (folder / published.PUBLISHED).write_text(text)

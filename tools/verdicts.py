@@ -131,7 +131,7 @@ def verdicts_text(found: Json) -> str:
 def carried_text(found: Json) -> str:
     """The other engines on which the verdicts stand."""
     return "".join(
-        f"; engine `{entry['engine']}` gave the same bits on {entry['runs']} stated runs"
+        f" Engine `{entry['engine']}` gave the same bits on {entry['runs']} stated runs."
         for entry in found.get(published.CARRIED, [])
     )
 
@@ -144,7 +144,7 @@ def results(found: Json) -> Iterator[str]:
         yield "**Preliminary: few points and few seeds. The full run decides.**\n"
     yield (
         f"`{found['command']}`: {found['runs']} runs, {found['seeds']}, {duration(found['wall_s'])} on "
-        f"{found['cpus']} cores, engine `{found['engine']}`{carried_text(found)}. {verdicts_text(found)} The report "
+        f"{found['cpus']} cores, engine `{found['engine']}`.{carried_text(found)} {verdicts_text(found)} The report "
         "has all checks and "
         "figures; [docs/studies.md](../../docs/studies.md#verdicts) has the rule.\n"
     )
@@ -191,8 +191,7 @@ def page(file: Path, found: Json) -> str:
     preliminary = "" if found["mode"] == "full" else " **Preliminary: few points and few seeds.**"
     lines += [
         f"From `{found['command']}`: {found['runs']} runs, seeds {found['seeds']}, engine "
-        f"`{found['engine']}`{carried_text(found)}; "
-        f"`tools/verdicts.py` writes the tables.{preliminary}",
+        f"`{found['engine']}`.{carried_text(found)} `tools/verdicts.py` writes the tables.{preliminary}",
         "",
     ]
     for matrix in matrices(found):

@@ -29,9 +29,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::{Airtime, ONE, Ranking, RateTable, fixed_point, series, throughput_bps};
-use super::{
-    RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, probability,
-};
+use super::{RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, probability};
 use crate::convert::{count16, saturate32};
 use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};

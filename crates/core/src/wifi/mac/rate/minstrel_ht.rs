@@ -54,9 +54,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::table::ByTable;
 pub use self::targeted::Targeted;
-use super::{
-    RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, probability,
-};
+use super::{RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, probability};
 use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, PhyConfig};

@@ -47,9 +47,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    TxqId, ServiceOrder, Rotation, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, NextTxq,
-};
+use super::{NextTxq, Rotation, ServiceOrder, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, TxqId};
 use crate::convert::{saturate32, signed64};
 use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;

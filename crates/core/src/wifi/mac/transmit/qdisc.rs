@@ -15,7 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{TxqId, TransmitContext, TransmitDriver, TransmitQueues, TransmitRules};
+use super::{TransmitContext, TransmitDriver, TransmitQueues, TransmitRules, TxqId};
 use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{AnyQueue, Drops, FifoConfig, Hosts, QueueConfig, QueueContext};
