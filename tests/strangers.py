@@ -313,10 +313,10 @@ def kinds(box: Path, out: Path) -> list[Kind]:
     (box / "line.toml").write_text(line)
     variant = 'name = "kernel", engine = "kernel", kernel = "6.12"'
     measures = (
-        '[measures]\nused = "share_url.line.utilisation"\n'
+        '[measures]\nused = "links.line.utilisation"\n'
         'rows = { sql = "SELECT time_s, cwnd_segments FROM flow_series ORDER BY time_s LIMIT 2" }\n'
     )
-    rate = '[parameters]\nrate = 5\n[set]\n"share_url.line.rate" = "{rate}Mbit/s"\n'
+    rate = '[parameters]\nrate = 5\n[set]\n"links.line.rate" = "{rate}Mbit/s"\n'
     (box / "sweep.toml").write_text(
         f'scenario = "line.toml"\nvariants = [{{ {variant} }}, {{ name = "plain" }}]\n{rate}{measures}'
     )
@@ -327,7 +327,7 @@ def kinds(box: Path, out: Path) -> list[Kind]:
         f'catalogue = "catalogue.toml"\nvariants = [{{ {variant}, remedies = ["loss"] }}, {{ name = "plain" }}]\n'
     )
     (box / "catalogue.toml").write_text(
-        '[[remedies]]\nname = "loss"\nset = { "share_url.line.loss" = 0.01 }\ncommands = [{ on = "a", run = ["x"] }]\n'
+        '[[remedies]]\nname = "loss"\nset = { "links.line.loss" = 0.01 }\ncommands = [{ on = "a", run = ["x"] }]\n'
     )
     study = box / "study"
     (study / "experiments").mkdir(parents=True, exist_ok=True)
