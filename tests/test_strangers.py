@@ -195,3 +195,5 @@ def test_nothing_runs_and_nothing_outside_is_opened(seen: tuple[Seen, dict[str, 
     assert started <= {"python", "python3", "exe", "fc-list", "linux", realtime.PROGRAM}
     # Every kind of file has keys, and a scenario most.
     assert all(count for name, count in told["keys"].items() if name != "wmediumd")
+    # A hostile value gets a message that users understand, no error of Python's.
+    assert not told["crashes"], told["crashes"]
