@@ -230,7 +230,10 @@ def main() -> None:
     for name in chosen:
         source = known[name]
         head = {k: v for k, v in msgspec.to_builtins(source).items() if k not in ("scenario", "figures")}
-        done[name] = {"id": name, **head, "rows": measured(name, source)}
+        try:
+            done[name] = {"id": name, **head, "rows": measured(name, source)}
+        except airtcp.SweepError as fault:
+            raise SystemExit(f"{FOLDER / name}.toml: {fault}") from None
         print(f"{name}\n{table(done[name])}\n", flush=True)
     data = {"engine": _airtcp.engine(), "sources": [done[name] for name in known if name in done]}
     print(counts(data))
