@@ -1,0 +1,5 @@
+//! Lockstep with Linux.
+mod compare;
+mod receiving;
+mod record;
+mod sending;
