@@ -1,4 +1,5 @@
-//! Replays recorded paths against airtcp's TCP and prints the first difference of each.
+//! Replays recorded paths (standard input) against airtcp's TCP: a line of JSON for each, with its
+//! first difference. Arguments: fields that are not compared. evidence/lockstep/run.py runs it.
 
 #[path = "../tests/lockstep/compare.rs"]
 mod compare;
@@ -11,30 +12,25 @@ mod sending;
 
 use std::io::Read;
 
-fn main() {
+use serde_json::json;
+
+fn main() -> std::io::Result<()> {
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).expect("records on standard input");
+    std::io::stdin().read_to_string(&mut text)?;
     let ignored: Vec<String> = std::env::args().skip(1).collect();
-    let paths = record::paths(&text);
-    let mut equal = 0;
-    for path in &paths {
+    for path in &record::paths(&text) {
+        let difference = compare::first_difference(path, &ignored).map(|d| {
+            json!({
+                "step": d.step, "at_us": d.at_us, "event": d.event,
+                "field": d.field, "linux": d.linux, "airtcp": d.airtcp,
+            })
+        });
         let head = &path.head;
-        match compare::first_difference(path, &ignored) {
-            None => equal += 1,
-            Some(d) => println!(
-                "{} {} {} step {} of {} at {} us after {}: {}: Linux {}, airtcp {}",
-                head.topic,
-                head.seed,
-                head.text("cc"),
-                d.step,
-                path.steps.len(),
-                d.at_us,
-                d.event,
-                d.field,
-                d.linux,
-                d.airtcp
-            ),
-        }
+        let row = json!({
+            "topic": head.topic, "seed": head.seed, "cc": head.text("cc"), "steps": path.steps.len(),
+            "difference": difference,
+        });
+        println!("{row}");
     }
-    println!("{equal} of {} equal", paths.len());
+    Ok(())
 }

@@ -6,16 +6,16 @@ use super::record::Path;
 use super::{receiving, sending};
 
 /// CONFIG_HZ = 250.
-pub const JIFFY_US: u64 = 4000;
+const JIFFY_US: u64 = 4000;
 /// Scheduling of the kernel's host.
-pub const NOISE_US: u64 = 2000;
+const NOISE_US: u64 = 2000;
 /// A shorter wait is one of a high-resolution timer: pacing, compressed ACKs.
 const EXACT_US: u64 = 5000;
-pub const EXACT_NOISE_US: u64 = 700;
+pub(crate) const EXACT_NOISE_US: u64 = 700;
 
 /// The first difference of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Difference {
+pub(crate) struct Difference {
     pub step: usize,
     pub at_us: u64,
     /// The event before it.
@@ -26,10 +26,10 @@ pub struct Difference {
 }
 
 /// Field, the kernel's value and airtcp's.
-pub type Found = (&'static str, String, String);
+pub(crate) type Found = (&'static str, String, String);
 
 /// The first difference, if there is one, in fields that are not `ignored`.
-pub fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
+pub(crate) fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
     if path.head.topic == "receiver" {
         receiving::first_difference(path, ignored)
     } else {
@@ -37,21 +37,21 @@ pub fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
     }
 }
 
-pub fn time(us: u64) -> Time {
+pub(crate) fn time(us: u64) -> Time {
     Time::ZERO + Span::from_us(us)
 }
 
 /// A timer, and since when it has been set to that time.
 #[derive(Debug, Clone, Copy)]
-pub struct Armed {
+pub(crate) struct Armed {
     pub due: Time,
     since: Time,
 }
 
 impl Armed {
-    pub const NEVER: Armed = Armed { due: Time::NEVER, since: Time::ZERO };
+    pub(crate) const NEVER: Armed = Armed { due: Time::NEVER, since: Time::ZERO };
 
-    pub fn note(&mut self, due: Time, now: Time) {
+    pub(crate) fn note(&mut self, due: Time, now: Time) {
         if due != self.due {
             *self = Armed { due, since: now };
         }
@@ -62,23 +62,23 @@ impl Armed {
     }
 
     /// It is a high-resolution timer.
-    pub fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         !self.due.is_never() && self.waited_us() < EXACT_US
     }
 
     /// How much earlier the kernel's timer may be.
-    pub fn early(&self) -> Span {
+    pub(crate) fn early(&self) -> Span {
         Span::from_us(if self.is_exact() { EXACT_NOISE_US } else { NOISE_US + JIFFY_US })
     }
 
     /// How much later it may be.
-    pub fn late(&self) -> Span {
+    pub(crate) fn late(&self) -> Span {
         let waited = self.waited_us();
         Span::from_us(if self.is_exact() { EXACT_NOISE_US } else { NOISE_US + JIFFY_US + wheel_step_us(waited) })
     }
 
     /// The kernel's has run for certain by `at`.
-    pub fn is_over(&self, at: Time) -> bool {
+    pub(crate) fn is_over(&self, at: Time) -> bool {
         !self.due.is_never() && self.due + self.late() < at
     }
 }

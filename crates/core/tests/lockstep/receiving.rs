@@ -195,7 +195,7 @@ fn same_windows(theirs: &[String], ours: &[String]) -> bool {
     theirs.iter().zip(ours).all(|(a, b)| window(a).abs_diff(window(b)) <= WINDOW_UNIT)
 }
 
-pub fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
+pub(crate) fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
     let mut replay = Replay::new(&path.head);
     for (i, step) in path.steps.iter().enumerate() {
         let found = replay.step(step).filter(|found| !ignored.iter().any(|field| field == found.0));

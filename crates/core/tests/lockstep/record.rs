@@ -5,27 +5,27 @@ use std::fmt;
 
 /// A connection's options.
 #[derive(Debug, Clone, Default)]
-pub struct Head {
+pub(crate) struct Head {
     pub topic: String,
     pub seed: u64,
     values: BTreeMap<String, String>,
 }
 
 impl Head {
-    pub fn text(&self, key: &str) -> &str {
+    pub(crate) fn text(&self, key: &str) -> &str {
         self.values.get(key).map_or_else(|| panic!("{} {}: no {key}", self.topic, self.seed), String::as_str)
     }
-    pub fn number(&self, key: &str) -> u64 {
+    pub(crate) fn number(&self, key: &str) -> u64 {
         self.text(key).parse().unwrap_or_else(|_| panic!("{} {}: {key} is no number", self.topic, self.seed))
     }
-    pub fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         self.number(key) == 1
     }
 }
 
 /// An ACK, in segments.
 #[derive(Debug, Clone, Default)]
-pub struct Ack {
+pub(crate) struct Ack {
     pub number: u64,
     /// Data packet whose timestamp it echoes, in the order of sending; `None`: the SYN.
     pub echo: Option<usize>,
@@ -37,7 +37,7 @@ pub struct Ack {
 
 /// Data to a receiver, in halves of a segment.
 #[derive(Debug, Clone, Default)]
-pub struct Data {
+pub(crate) struct Data {
     pub start: u64,
     pub len: u64,
     pub push: bool,
@@ -49,7 +49,7 @@ pub struct Data {
 }
 
 #[derive(Debug, Clone)]
-pub enum Event {
+pub(crate) enum Event {
     Open,
     SynAck,
     Write(u64),
@@ -101,7 +101,7 @@ impl fmt::Display for Event {
 
 /// What happened, what was sent then, and TCP_INFO after it.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub(crate) struct Step {
     pub at_us: u64,
     pub event: Event,
     pub sent: Vec<String>,
@@ -111,12 +111,12 @@ pub struct Step {
 }
 
 #[derive(Debug, Clone)]
-pub struct Path {
+pub(crate) struct Path {
     pub head: Head,
     pub steps: Vec<Step>,
 }
 
-pub fn paths(text: &str) -> Vec<Path> {
+pub(crate) fn paths(text: &str) -> Vec<Path> {
     let mut all: Vec<Path> = Vec::new();
     for line in text.lines() {
         if let Some(head) = line.strip_prefix("path ") {

@@ -12,7 +12,7 @@ use airtcp_core::tcp::cc::{CaState, CcConfig};
 use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::profile::profile;
 use airtcp_core::tcp::{EcnEcho, Outputs, Recovery, SegmentsAtOnce, Sender, TcpConfig};
-use airtcp_core::units::{Bytes, Seq32, Span, Time};
+use airtcp_core::units::{Bytes, Seq32, Time};
 
 use super::compare::{Armed, Difference, EXACT_NOISE_US, Found, time};
 use super::record::{Ack, Event, Head, Path, Step};
@@ -250,7 +250,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-pub fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
+pub(crate) fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
     let mut replay = Replay::new(&path.head);
     for (i, step) in path.steps.iter().enumerate() {
         if step.sent.iter().any(|sent| sent.starts_with("odd")) {
