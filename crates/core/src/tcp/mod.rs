@@ -30,7 +30,7 @@ pub use config::{
     TimestampConfig, Tsq, UndoConfig, Unresolved,
 };
 pub use receiver::{Receiver, ReceiverStats};
-pub use sender::{Sender, SenderStats};
+pub use sender::{Sender, SenderInfo, SenderStats};
 
 use std::borrow::Cow;
 

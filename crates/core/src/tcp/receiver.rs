@@ -187,6 +187,16 @@ impl Receiver {
         prefetch((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
     }
 
+    /// An ACK leaves now, whatever waits: for a driver whose data carries it.
+    pub fn acknowledge(&mut self, now: Time, out: &mut Outputs) {
+        self.send_ack(now, out);
+    }
+
+    /// Data has come in order that no ACK covers yet.
+    pub fn owes_ack(&self) -> bool {
+        self.rcv_nxt > self.last_ack_sent
+    }
+
     /// When [`Self::on_deadline`] is to be called; never: not at all.
     pub fn deadline(&self) -> Time {
         self.ack_at.min(self.control_at).min(self.window_update_at)

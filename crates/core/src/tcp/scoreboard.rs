@@ -94,6 +94,10 @@ impl Scoreboard {
     pub(super) fn sacked_out(&self) -> u32 {
         self.sacked_out
     }
+    /// Retransmissions on their way.
+    pub(super) fn retransmitted_out(&self) -> u32 {
+        self.retrans_out
+    }
     /// Bytes in the SACKed ranges.
     pub(super) fn sacked_bytes(&self) -> u64 {
         self.sacked.iter().map(|&(start, end, _)| end - start).sum()

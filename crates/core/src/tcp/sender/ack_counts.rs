@@ -74,6 +74,16 @@ impl AckCounts {
         self.reordering > REORDERING
     }
 
+    /// The furthest that a segment was overtaken, at least [`REORDERING`].
+    pub(super) fn reordering(&self) -> u32 {
+        self.reordering.max(REORDERING)
+    }
+
+    /// Segments that duplicate ACKs stand for, without SACK.
+    pub(super) fn inferred(&self) -> u32 {
+        self.inferred
+    }
+
     /// A DSACK reports `start..end`, of segments of `mss`, where so many were sent again. As
     /// delivered count as many as may have been.
     pub(super) fn count_twice(&mut self, (start, end): (u64, u64), mss: u64, sent_again: u64) -> u32 {
