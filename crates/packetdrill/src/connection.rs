@@ -283,6 +283,14 @@ impl Connection {
         }
         match self.phase {
             Phase::Reset => return Err("segments after a reset".to_owned()),
+            Phase::Established if segment.flags.rst => {
+                let exact = Seq32::from_offset(self.receiver.next()).0;
+                if segment.seq.wrapping_sub(self.peer) != exact {
+                    return Err("a reset that is not for the next byte (RFC 5961)".to_owned());
+                }
+                self.phase = Phase::Reset;
+                return Ok(());
+            }
             _ if segment.flags.rst => {
                 self.phase = Phase::Reset;
                 return Ok(());
@@ -344,6 +352,7 @@ impl Connection {
         (first.flags, first.seq, first.ack) = (TcpFlags::ACK, Seq32(1), Seq32(1));
         self.receiver.on_packet(now, &first, &mut ignored);
         self.phase = Phase::Established;
+        self.last_received = now;
         let mut out = Outputs::default();
         let mut unscaled = p;
         unscaled.window = u32::from(segment.window.unwrap_or(0));
@@ -383,6 +392,16 @@ impl Connection {
         let start = p.seq.to_offset(self.receiver.next());
         let end = start + u64::from(p.len) + u64::from(segment.flags.fin);
         let mut acks = Outputs::default();
+        // RFC 9293 section 3.10.7.4: what acknowledges data that was never sent is dropped whole. Each
+        // half knows one direction, so this is for both.
+        let acknowledges_unsent = p.ack.to_offset(self.sender.outstanding().0) > self.sender.outstanding().1;
+        if acknowledges_unsent && !segment.flags.syn {
+            let mut out = Outputs::default();
+            p.flags = p.flags.without(TcpFlags::FIN);
+            p.len = 0;
+            self.sender.on_packet(now, &p, &mut out);
+            return self.send(now, &out.packets, Vec::new());
+        }
         if p.len > 0 || segment.flags.fin {
             self.last_received = now;
             let merged = p.len.div_ceil(self.advertised_mss.max(1)).max(1);

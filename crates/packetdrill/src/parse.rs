@@ -344,7 +344,8 @@ impl<'a> Reader<'a> {
         segment.urgent |= segment.flags.urg;
         segment.options = Some(Vec::new());
         self.skip_space();
-        if self.peek() == Some('<') && !self.starts_event() {
+        // An event begins with a time, so that `<` here begins options.
+        if self.peek() == Some('<') {
             self.advance(1);
             segment.options = self.options()?;
         }
@@ -354,11 +355,6 @@ impl<'a> Reader<'a> {
             self.advance(rest_of_line);
         }
         Ok(direction(segment))
-    }
-
-    /// An event begins with a time, so that `<` here is never one.
-    fn starts_event(&self) -> bool {
-        false
     }
 
     fn options(&mut self) -> Result<Option<Vec<Opt>>, Error> {
@@ -408,10 +404,7 @@ impl<'a> Reader<'a> {
             }
             "ECN" => {
                 let (mut ceb, mut e0b, mut e1b) = (None, None, None);
-                for (name, field) in ["e0b", "e1b", "ceb", "e0b", "e1b"]
-                    .into_iter()
-                    .zip([0_u8, 1, 2, 0, 1])
-                {
+                for (name, field) in ["e0b", "e1b", "ceb", "e0b", "e1b"].into_iter().zip([0_u8, 1, 2, 0, 1]) {
                     if self.take_word(name) {
                         let value = Some(self.number("a number of bytes")?);
                         *(match field {

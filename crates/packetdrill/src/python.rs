@@ -121,7 +121,8 @@ fn run_statement(statement: &str, names: &dyn Names, variables: &mut Variables) 
                 return Ok(());
             }
             let taken = parser.at;
-            let used: Vec<String> = parser.used.iter().map(|(name, value)| format!("{name} = {}", value.text())).collect();
+            let used: Vec<String> =
+                parser.used.iter().map(|(name, value)| format!("{name} = {}", value.text())).collect();
             let wanted: String = tokens[1..taken].iter().map(Token::text).collect::<Vec<_>>().join(" ");
             Err(Outcome::Fails(format!("{wanted}, where {}", used.join(", "))))
         }
@@ -367,9 +368,8 @@ impl Parser<'_> {
 }
 
 fn function(name: &str, values: &[Value]) -> Evaluated {
-    let best = |keep: fn(f64, f64) -> bool| {
-        values.iter().copied().reduce(|a, b| if keep(b.real(), a.real()) { b } else { a })
-    };
+    let best =
+        |keep: fn(f64, f64) -> bool| values.iter().copied().reduce(|a, b| if keep(b.real(), a.real()) { b } else { a });
     let value = match name {
         "min" => best(|new, old| new < old),
         "max" => best(|new, old| new > old),
@@ -449,7 +449,10 @@ mod tests {
         }
         let wrong = outcome("assert tcpi_snd_cwnd == 10\nassert tcpi_snd_cwnd == 7, tcpi_snd_cwnd");
         assert_eq!(wrong, Outcome::Fails("tcpi_snd_cwnd == 7, where tcpi_snd_cwnd = 10".to_owned()));
-        assert_eq!(outcome("assert 1 < tcpi_snd_cwnd < 5"), Outcome::Fails("1 < tcpi_snd_cwnd < 5, where tcpi_snd_cwnd = 10".to_owned()));
+        assert_eq!(
+            outcome("assert 1 < tcpi_snd_cwnd < 5"),
+            Outcome::Fails("1 < tcpi_snd_cwnd < 5, where tcpi_snd_cwnd = 10".to_owned())
+        );
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Returned {
     Value(i64, Option<&'static str>),
     /// It waits.
     Waits,
+    /// A value that it fills in is not what the script states.
+    Different(String),
     /// As the script says: what decides it is not modelled.
     AsScripted,
 }
@@ -69,7 +71,9 @@ pub struct Sockets {
     descriptors: BTreeMap<i64, Descriptor>,
     /// Connections that no `accept` has taken.
     backlog: Vec<usize>,
-    listener: Option<Fresh>,
+    /// The socket that listens, and whether no SYN has come for it.
+    listener: Option<i64>,
+    awaits_syn: bool,
 }
 
 /// Longest write or read that counts.
@@ -87,17 +91,20 @@ impl Sockets {
     ///
     /// Nobody listens, or it asks for what is not modelled.
     pub fn on_syn(&mut self, settings: &Settings, now: Time, syn: &Segment) -> Result<(), Reason> {
-        let Some(listener) = &self.listener else { return Err("a SYN that nobody waits for (it takes a reset)".to_owned()) };
+        let Some(Descriptor::Fresh(listener)) = self.listener.and_then(|at| self.descriptors.get(&at)) else {
+            return Err("a SYN that nobody waits for (it takes a reset)".to_owned());
+        };
         let settings = settings_of(listener, settings)?;
         let connection = Connection::accept(&settings, listener.mss, now, syn)?;
         self.connections.push(connection);
+        self.awaits_syn = false;
         self.backlog.push(self.connections.len() - 1);
         Ok(())
     }
 
-    /// Is there a socket that would take a SYN?
-    pub fn listens(&self) -> bool {
-        self.listener.is_some()
+    /// The next SYN opens a connection: a later one has the same addresses, and is for that one.
+    pub fn awaits_syn(&self) -> bool {
+        self.awaits_syn
     }
 
     /// Whether a call that waits is over, and with what.
@@ -119,8 +126,7 @@ impl Sockets {
         let place = self.backlog.iter().position(|&at| self.connections[at].is_established())?;
         let connection = self.backlog.remove(place);
         let descriptor = descriptor.unwrap_or(1000);
-        self.descriptors
-            .insert(descriptor, Descriptor::Connected { connection, nonblocking, reads_nothing: false });
+        self.descriptors.insert(descriptor, Descriptor::Connected { connection, nonblocking, reads_nothing: false });
         Some(descriptor)
     }
 
@@ -158,7 +164,7 @@ impl Sockets {
             "listen" => match self.descriptors.get_mut(&first) {
                 Some(Descriptor::Fresh(fresh)) => {
                     fresh.listens = true;
-                    self.listener = Some(fresh.clone());
+                    (self.listener, self.awaits_syn) = (Some(first), true);
                     done(0)
                 }
                 _ => failed("EBADF"),
@@ -192,7 +198,8 @@ impl Sockets {
             "write" | "send" | "sendto" | "sendmsg" | "writev" => self.write(call, now, first, &words),
             "read" | "recv" | "recvfrom" | "recvmsg" | "readv" => self.read(call, now, first, &words),
             "shutdown" => {
-                let Some(Descriptor::Connected { connection, reads_nothing, .. }) = self.descriptors.get_mut(&first) else {
+                let Some(Descriptor::Connected { connection, reads_nothing, .. }) = self.descriptors.get_mut(&first)
+                else {
                     return if matches!(self.descriptors.get(&first), Some(Descriptor::Fresh(_))) {
                         failed("ENOTCONN")
                     } else {
@@ -207,7 +214,9 @@ impl Sockets {
             }
             "close" => self.close(now, first),
             "ioctl" => {
-                let Some(Descriptor::Connected { connection, .. }) = self.descriptors.get(&first) else { return failed("EBADF") };
+                let Some(Descriptor::Connected { connection, .. }) = self.descriptors.get(&first) else {
+                    return failed("EBADF");
+                };
                 let connection = &self.connections[*connection];
                 let value = match words.first() {
                     Some(&"SIOCINQ" | &"FIONREAD") => connection.unread(),
@@ -217,7 +226,7 @@ impl Sockets {
                 };
                 match call.arguments.last().and_then(Expr::int) {
                     Some(expected) if u64::try_from(expected) != Ok(value) => {
-                        Ok((Returned::Value(i64::try_from(value).unwrap_or(i64::MAX), Some("as the value, not what the script states")), None))
+                        Ok((Returned::Different(format!("the value is {value}, not {expected}")), None))
                     }
                     _ => done(0),
                 }
@@ -282,12 +291,12 @@ impl Sockets {
         let bytes = value.and_then(|n| u64::try_from(n).ok());
         match (name, fresh) {
             (
-                "SO_REUSEADDR" | "SO_REUSEPORT" | "SO_MARK" | "SO_PRIORITY" | "SO_BINDTODEVICE" | "IP_TOS" | "IPV6_TCLASS"
-                | "IP_MTU_DISCOVER" | "IP_FREEBIND" | "IPV6_V6ONLY" | "IP_RECVERR" | "IPV6_RECVERR" | "IP_TTL"
-                | "TCP_NOTSENT_LOWAT" | "SO_SNDBUFFORCE" | "SO_KEEPALIVE" | "TCP_SYNCNT",
+                "SO_REUSEADDR" | "SO_REUSEPORT" | "SO_MARK" | "SO_PRIORITY" | "SO_BINDTODEVICE" | "IP_TOS"
+                | "IPV6_TCLASS" | "IP_MTU_DISCOVER" | "IP_FREEBIND" | "IPV6_V6ONLY" | "IP_RECVERR" | "IPV6_RECVERR"
+                | "IP_TTL" | "TCP_NOTSENT_LOWAT" | "SO_SNDBUFFORCE" | "SO_KEEPALIVE" | "TCP_SYNCNT",
                 _,
             ) if value != Some(1) || name != "SO_KEEPALIVE" => done,
-            ("TCP_NODELAY", _) => done,
+            ("TCP_NODELAY" | "TCP_INQ", _) => done,
             ("TCP_FASTOPEN", _) if value == Some(0) => done,
             ("TCP_MAXSEG", Some(fresh)) => {
                 fresh.mss = value.and_then(|n| u16::try_from(n).ok());
@@ -334,13 +343,15 @@ impl Sockets {
                 i64::from(connection.mss().saturating_sub(options))
             }
             ("TCP_MAXSEG", Some(Descriptor::Fresh(fresh))) => i64::from(fresh.mss.unwrap_or(536)),
-            ("SO_SNDBUF", Some(Descriptor::Fresh(_) | Descriptor::Connected { .. })) => return Ok((Returned::AsScripted, None)),
+            ("SO_SNDBUF", Some(Descriptor::Fresh(_) | Descriptor::Connected { .. })) => {
+                return Ok((Returned::AsScripted, None));
+            }
             (_, None | Some(Descriptor::Closed)) => return Ok((Returned::Value(-1, Some("EBADF")), None)),
             (name, _) => return Err(format!("the socket option {name}")),
         };
         match stated {
             Some(stated) if stated != value => {
-                Ok((Returned::Value(value, Some("as the value, not what the script states")), None))
+                Ok((Returned::Different(format!("{name} is {value}, not {stated}")), None))
             }
             _ => Ok((Returned::Value(0, None), None)),
         }
@@ -403,13 +414,7 @@ impl Sockets {
         Ok((Returned::Value(taken, None), None))
     }
 
-    fn read(
-        &mut self,
-        call: &Call,
-        now: Time,
-        first: i64,
-        words: &[&str],
-    ) -> Result<(Returned, Option<Wait>), Reason> {
+    fn read(&mut self, call: &Call, now: Time, first: i64, words: &[&str]) -> Result<(Returned, Option<Wait>), Reason> {
         if words.contains(&"MSG_ERRQUEUE") {
             return Err("the error queue of a socket (MSG_ERRQUEUE)".to_owned());
         }
@@ -427,11 +432,18 @@ impl Sockets {
         if connection.is_reset() {
             return Err("calls after a reset".to_owned());
         }
+        let mut waits_after = None;
         let wanted = match call.name.as_str() {
             "recvmsg" | "readv" => {
                 let control = call.arguments.iter().find_map(|argument| argument.field("msg_control"));
-                if control.is_some_and(|list| !list.words().is_empty()) {
-                    return Err("control messages of recvmsg".to_owned());
+                if let Some(control) = control.filter(|list| !list.words().is_empty()) {
+                    // TCP_INQ: the bytes that wait after this read.
+                    let Expr::List(messages) = control else { return Err("control messages of recvmsg".to_owned()) };
+                    let inq = messages.iter().find(|message| message.words().contains(&"TCP_CM_INQ"));
+                    waits_after = inq.and_then(|message| message.field("cmsg_data")).and_then(Expr::int);
+                    if waits_after.is_none() || messages.len() > 1 {
+                        return Err("control messages of recvmsg".to_owned());
+                    }
                 }
                 lengths(&call.arguments)
             }
@@ -445,6 +457,11 @@ impl Sockets {
         };
         if connection.unread() > 0 {
             let taken = connection.read(now, wanted);
+            // The end of the stream counts as one byte where nothing else waits.
+            let waits = connection.unread().max(u64::from(connection.peer_has_ended()));
+            if let Some(says) = waits_after.filter(|says| u64::try_from(*says) != Ok(waits)) {
+                return Ok((Returned::Different(format!("TCP_CM_INQ is {waits}, not {says}")), None));
+            }
             return Ok((Returned::Value(i64::try_from(taken).unwrap_or(i64::MAX), None), None));
         }
         if connection.peer_has_ended() || reads_nothing || wanted == 0 {

@@ -92,7 +92,12 @@ fn numbers_may_begin_anywhere() {
 #[test]
 fn a_failure_names_its_line_what_was_expected_and_what_came() {
     for (right, wrong, line, words) in [
-        ("> . 1:1001(1000) ack 1", "> . 1001:2001(1000) ack 1", 16, vec!["seq is 1, not 1001", "got `> . 1:1001(1000)"]),
+        (
+            "> . 1:1001(1000) ack 1",
+            "> . 1001:2001(1000) ack 1",
+            16,
+            vec!["seq is 1, not 1001", "got `> . 1:1001(1000)"],
+        ),
         ("> P. 1:10001(10000) ack 1", "> . 1:10001(10000) ack 1", 12, vec!["PSH is set"]),
         ("+0 > . 1:1001(1000)", "+.03 > . 1:1001(1000)", 16, vec!["at 0.230000 s, got it at 0.200000 s"]),
         ("tcpi_lost == 1", "tcpi_lost == 2", 17, vec!["tcpi_lost = 1", "tcpi_sacked = 3"]),
