@@ -99,6 +99,8 @@ pub struct Receiver {
     /// Largest window to advertise, with `receive_window_in_steps` (`rcv_ssthresh` of Linux).
     window: u64,
     read_rate: Option<DataRate>,
+    /// The application reads by [`Receiver::read`] alone.
+    reads_by_calls: bool,
     /// Bytes the application has read by `read_at`.
     read: u64,
     read_at: Time,
@@ -150,6 +152,7 @@ impl Receiver {
             buffer,
             window,
             read_rate: None,
+            reads_by_calls: false,
             read: 1,
             read_at: Time::ZERO,
             in_poll: false,
@@ -177,6 +180,34 @@ impl Receiver {
         self.advance_reader(now);
         self.read_rate = rate;
         self.read_at = now;
+    }
+
+    /// The application reads by [`Self::read`] alone, and has no rate of its own.
+    pub fn read_by_calls(&mut self) {
+        self.reads_by_calls = true;
+    }
+
+    /// With [`Self::read_by_calls`]: the application takes up to so many bytes; returns how many.
+    /// An ACK that waited for that leaves, and one that tells of twice the window (Linux 6.12,
+    /// net/ipv4/tcp.c, `__tcp_cleanup_rbuf`).
+    pub fn read(&mut self, now: Time, bytes: u64, out: &mut Outputs) -> u64 {
+        let taken = bytes.min(self.data_end() - self.read);
+        self.read += taken;
+        let owed = self.rcv_nxt - self.last_ack_sent;
+        let all_read = self.read == self.data_end();
+        let is_due = owed > u64::from(self.full_segment) || (owed > 0 && self.pushed && all_read);
+        let offered = self.right_edge.saturating_sub(self.rcv_nxt);
+        let room = self.buffer.saturating_sub(self.data_end() - self.read + self.out_of_order.bytes());
+        let doubles = taken > 0 && room.min(self.window) >= (2 * offered).max(1) && 2 * offered <= self.buffer;
+        if is_due || doubles {
+            self.send_ack(now, out);
+        }
+        taken
+    }
+
+    /// Bytes that wait for the application.
+    pub fn unread(&self) -> u64 {
+        self.data_end() - self.read
     }
 
     /// Loads what the next segment needs and changes nothing; see [`super::Sender::prefetch`].
@@ -490,7 +521,7 @@ impl Receiver {
         let small = segment_len < self.full_segment;
         self.full_segment = self.full_segment.max(segment_len);
         let wants = small || p.has(TcpFlags::PSH) || self.pushed;
-        self.pushed = wants && self.in_poll;
+        self.pushed = wants && (self.in_poll || self.reads_by_calls) || self.pushed && self.reads_by_calls;
         wants && self.read == self.data_end()
     }
 
@@ -611,7 +642,7 @@ impl Receiver {
     #[inline]
     fn advance_reader(&mut self, now: Time) {
         match self.read_rate {
-            None if self.in_poll => {}
+            None if self.in_poll || self.reads_by_calls => {}
             None => self.read = self.data_end(),
             Some(rate) => self.advance_slow_reader(now, rate),
         }

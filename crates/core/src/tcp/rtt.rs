@@ -154,6 +154,19 @@ impl RttEstimator {
         }
     }
 
+    /// Timeouts since the last sample that counts.
+    pub(super) fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// The smoothed deviation of the round trip, without the bound from below.
+    pub(super) fn variation(&self, config: &TcpConfig) -> Span {
+        Span::from_ns(match config.rto.rttvar_rule {
+            RttvarRule::Rfc6298 => self.rttvar4_ns / 4,
+            RttvarRule::Linux => self.mdev4_ns / 4,
+        })
+    }
+
     pub(super) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

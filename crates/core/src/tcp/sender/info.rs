@@ -32,12 +32,16 @@ pub struct SenderInfo {
     pub delivered: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Span,
+    /// Variation of the round trip, as the timeout has it (`tcpi_rttvar`).
+    pub rttvar: Span,
     /// The least round trip; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// Retransmission timeout in force.
     pub rto: Span,
     /// Timeouts since the cumulative acknowledgement last moved.
     pub timeouts_in_row: u32,
+    /// Doublings of the timeout that no sample has ended.
+    pub backoff: u32,
     /// Payload bytes of a full segment.
     pub mss: u32,
     /// Payload bytes per second at which Linux would pace. No bound before the first round trip.
@@ -61,9 +65,11 @@ impl Sender {
             reordering: self.acks.reordering(),
             delivered: self.delivery.total(),
             srtt: self.rtt.srtt(),
+            rttvar: self.rtt.variation(&self.config),
             min_rtt: self.path.min_rtt,
             rto: self.rtt.rto(&self.config),
             timeouts_in_row: self.timeouts_in_row,
+            backoff: self.rtt.backoff(),
             mss: self.path.mss,
             pacing_rate: bytes_at_pacing_rate(second, &self.window, &self.path, &*self.cc, &self.rtt, &self.config),
         }
