@@ -363,11 +363,26 @@ impl Scoreboard {
         newly
     }
 
+    /// The peer has taken back what it SACKed (RFC 2018 section 8): the first segment is SACKed,
+    /// and an honest peer would have acknowledged it.
+    pub(super) fn is_reneged(&self) -> bool {
+        self.front().is_some_and(|first| first.has(SegFlags::SACKED))
+    }
+
     /// After a timeout: the first segment is lost and so is everything not SACKed for which
     /// `is_lost` says so, and none of that is on its way (RFC 6675 section 5.1, RFC 8985
-    /// section 6.3).
+    /// section 6.3). If the peer has [taken back](Self::is_reneged) its SACKs, all of them are
+    /// forgotten, and everything is lost (`tcp_timeout_mark_lost` of Linux).
     // [RFC6675-5.1-5]
     pub(super) fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
+        let reneged = self.is_reneged();
+        if reneged {
+            for segment in &mut self.segments {
+                segment.flags.remove(SegFlags::SACKED);
+            }
+            self.sacked.clear();
+            self.sacked_out = 0;
+        }
         let mut unbroken = true;
         for (i, segment) in self.segments.iter_mut().enumerate() {
             if i == 0 {
@@ -375,7 +390,7 @@ impl Scoreboard {
                 self.lost_edge = segment.start;
             }
             if !segment.has(SegFlags::SACKED) {
-                if i > 0 && !is_lost(segment) {
+                if i > 0 && !reneged && !is_lost(segment) {
                     // A recent retransmission keeps its state: lost, and in flight again.
                     unbroken &= segment.has(SegFlags::LOST);
                     continue;
@@ -671,10 +686,15 @@ mod tests {
                     Step::Lose => { board.mark_lost_holes(|_, above| above >= 3); }
                     Step::Retransmit => { board.take_retransmission(Time::ZERO, Stamp::default()); }
                     Step::LoseAgain => { board.mark_lost_retransmissions(|_| true); }
-                    Step::Timeout => { board.mark_lost_at_timeout(|_| true); prop_assert_eq!(board.pipe(), 0); }
-                    Step::TimeoutOfSome(from) => {
-                        board.mark_lost_at_timeout(|s| s.start > from * MSS);
-                        prop_assert!(board.front().is_none_or(|f| f.has(SegFlags::SACKED)) || board.has_to_retransmit());
+                    Step::Timeout | Step::TimeoutOfSome(_) => {
+                        if board.is_reneged() {
+                            sacked.clear();
+                        }
+                        match s {
+                            Step::TimeoutOfSome(from) => board.mark_lost_at_timeout(|s| s.start > from * MSS),
+                            _ => { board.mark_lost_at_timeout(|_| true); prop_assert_eq!(board.pipe(), 0); }
+                        }
+                        prop_assert!(board.is_empty() || board.has_to_retransmit());
                     }
                     Step::LoseSegments(below) => { board.mark_lost_segments(|s| s.start <= below * MSS); }
                     Step::FrontAgain => {

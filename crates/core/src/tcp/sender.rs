@@ -164,6 +164,8 @@ pub struct Sender {
     timeouts_in_row: u32,
     /// A timeout has sent its one segment (`timeout_sends_one`), and no ACK has come since.
     waits_for_ack: bool,
+    /// The peer has taken back what it SACKed, and that is still being repaired.
+    sacks_taken_back: bool,
     timing: Timing,
     /// Up to when `stats.cwnd_segment_ns` counts.
     counted_until: Time,
@@ -250,6 +252,7 @@ impl Sender {
             lost_again: 0,
             timeouts_in_row: 0,
             waits_for_ack: false,
+            sacks_taken_back: false,
             timing: Timing::default(),
             counted_until: Time::NEVER,
             window_use: WindowUse::default(),

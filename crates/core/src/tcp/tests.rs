@@ -8,6 +8,7 @@ mod connection;
 mod flow_control;
 mod frto;
 mod recovery;
+mod reneging;
 mod segments_at_once;
 mod small_windows;
 

@@ -43,24 +43,34 @@ impl Sender {
         }
         self.count_duplicate(&ack);
         // Checks if the repair was right, and if it is over.
-        let frto = self.question_timeout(p, &ack);
+        let reneged = ack.advanced && self.board.is_reneged();
+        let frto = if reneged { FrtoStep::Usual } else { self.question_timeout(p, &ack) };
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
-        self.finish_repair(&ack, frto);
+        if !reneged {
+            self.finish_repair(&ack, frto);
+        }
         if self.needs_every_ack && (ack.delivered > 0 || ack.advanced) {
             let sample = self.ack_sample(&ack);
             self.cc.pass_every_ack(&mut self.window, &self.path, &sample);
         }
         self.react_to_ecn(&ack);
         // Losses.
-        self.look_for_losses(&ack, frto, out);
+        if reneged {
+            self.wait_for_sacks(now);
+        } else {
+            self.look_for_losses(&ack, frto, out);
+        }
         ack.lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         // Segments that may leave now.
         self.path.in_flight = self.in_flight();
         if frto == FrtoStep::Usual || self.path.state == CaState::Cwr {
             self.control_window(&ack);
         }
+        // While it is open if the peer has taken back its SACKs, nothing is repaired.
+        self.waits_for_ack = reneged;
         self.send_what_follows(&ack, out);
+        self.waits_for_ack = false;
         self.finish_if_done(out);
         if p.has(TcpFlags::FIN) {
             self.send_pure_ack(now, out);
@@ -236,6 +246,16 @@ impl Sender {
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: ack.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
         }
+    }
+
+    /// The ACK stops below a segment that the peer had SACKed. Until half a round trip has passed,
+    /// 10 ms at least, further ACKs may show that it still has that segment. The timeout then
+    /// forgets all SACKs. Linux, net/ipv4/tcp_input.c, `tcp_check_sack_reneging`, since 3.17;
+    /// older kernels do not wait.
+    fn wait_for_sacks(&mut self, now: Time) {
+        let wait = self.rtt.srtt().mul_ratio(1, 2).max(SHORTEST_WAIT_FOR_SACKS);
+        self.timers.retransmit = now + wait.round_up_to(self.config.rto.granularity);
+        (self.timers.judge, self.timers.tail_loss_probe) = (Time::NEVER, Time::NEVER);
     }
 
     fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) {
@@ -504,7 +524,8 @@ impl Sender {
         let rate = ack.rate.as_ref().and_then(|newest| {
             let sample = newest.sample(ack.now, &self.delivery, self.path.min_rtt);
             newest.commit(&mut self.delivery);
-            sample
+            // What was SACKed before and taken back counts twice (`tcp_rate_gen`).
+            sample.filter(|_| !self.sacks_taken_back)
         });
         AckSample {
             acked: ack.acked,
@@ -523,6 +544,9 @@ impl Sender {
         }
     }
 }
+
+/// Of `tcp_check_sack_reneging`.
+const SHORTEST_WAIT_FOR_SACKS: Span = Span::from_ms(10);
 
 #[cfg(test)]
 mod tests {

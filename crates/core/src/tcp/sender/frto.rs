@@ -146,6 +146,7 @@ impl Sender {
         self.config.spurious_rto.frto == Frto::Rfc4138
             && !self.owns_window
             && self.kept_at_timeout() <= 1
+            && !self.board.is_reneged()
             && (self.config.loss_recovery.recovery == Recovery::Sack || self.board.only_front_was_retransmitted())
     }
 

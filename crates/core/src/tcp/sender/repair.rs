@@ -67,6 +67,7 @@ impl Sender {
             self.cc.on_state(&mut self.window, &self.path, to);
             self.path.state = to;
         }
+        self.sacks_taken_back &= to != CaState::Open;
     }
 
     /// RFC 3168 section 6.1.2: once per window of data.
@@ -463,6 +464,7 @@ impl Sender {
         self.acks.duplicates = 0;
         let srtt = self.rtt.srtt();
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
+            self.sacks_taken_back |= self.board.is_reneged();
             let Sender { board, loss, .. } = self;
             board.mark_lost_at_timeout(|s| {
                 loss.is_lost_at_timeout(&Hole { sent_at: s.sent_at, number: s.number, ..template }, srtt, now)
