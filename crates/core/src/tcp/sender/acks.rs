@@ -8,6 +8,7 @@
 use super::Sender;
 use super::ack::Ack;
 use super::frto::FrtoStep;
+use super::timers::Pending;
 use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
@@ -38,9 +39,11 @@ impl Sender {
         self.take_news(&mut ack);
         self.count_marks(p, &mut ack);
         ack.rtt = self.sample_rtt(p, &ack);
-        if ack.advanced {
-            self.on_advance(now, ack.acked, ack.retransmitted_data);
-        }
+        ack.restarts_timer = if ack.advanced {
+            self.on_advance(ack.acked, ack.retransmitted_data)
+        } else {
+            self.sack_restarts_timer(&ack)
+        };
         self.count_duplicate(&ack);
         // Checks if the repair was right, and if it is over.
         let reneged = ack.advanced && self.board.is_reneged();
@@ -58,8 +61,8 @@ impl Sender {
         // Losses.
         if reneged {
             self.wait_for_sacks(now);
-        } else {
-            self.look_for_losses(&ack, frto, out);
+        } else if !self.look_for_losses(&ack, frto, out) && ack.restarts_timer {
+            self.set_transmission_timer(now);
         }
         ack.lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         // Segments that may leave now.
@@ -254,25 +257,19 @@ impl Sender {
     /// older kernels do not wait.
     fn wait_for_sacks(&mut self, now: Time) {
         let wait = self.rtt.srtt().mul_ratio(1, 2).max(SHORTEST_WAIT_FOR_SACKS);
-        self.timers.retransmit = now + wait.round_up_to(self.config.rto.granularity);
-        (self.timers.judge, self.timers.tail_loss_probe) = (Time::NEVER, Time::NEVER);
+        self.timers.set(Pending::Timeout, now + wait.round_up_to(self.config.rto.granularity));
     }
 
-    fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) {
-        if frto == FrtoStep::Undecided {
-            self.timers.judge = Time::NEVER;
-        } else if ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery {
-            self.detect_loss_after(ack, out);
-        }
+    /// True if the timer is set for segments that may only be late.
+    fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) -> bool {
+        let looks = ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery;
+        frto != FrtoStep::Undecided && looks && self.detect_loss_after(ack, out)
     }
 
     fn send_what_follows(&mut self, ack: &Ack, out: &mut Outputs) {
         let sent_new = self.transmit(ack.now, out);
         if self.frto.defers_repair() {
             self.after_frto_transmit(ack.now, sent_new, out);
-        }
-        if !sent_new && (ack.advanced || !self.may_probe_tail()) {
-            self.schedule_tail_loss_probe(ack.now);
         }
     }
 
@@ -437,9 +434,10 @@ impl Sender {
     }
 
     /// The cumulative acknowledgement moved by so many segments, of which one was `repeated`, or
-    /// none.
+    /// none. True if the retransmission timer starts anew, or stops where nothing is outstanding.
+    // [RFC6298-5.2-1] [RFC6298-5.3-1]
     #[inline]
-    pub(super) fn on_advance(&mut self, now: Time, acked: u32, repeated: bool) {
+    pub(super) fn on_advance(&mut self, acked: u32, repeated: bool) -> bool {
         self.timeouts_in_row = 0;
         // Karn: a backed-off timeout stays until there is a sample again, here that of the timed
         // segment.
@@ -455,13 +453,7 @@ impl Sender {
             && self.config.loss_recovery.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
         self.acks.partial += u32::from(partial);
-        if self.board.is_empty() {
-            // [RFC6298-5.2-1]
-            self.timers.retransmit = Time::NEVER;
-        } else if !partial || self.acks.partial == 1 {
-            // [RFC6298-5.3-1]
-            self.timers.retransmit = self.timeout_from(now);
-        }
+        let restarts = self.board.is_empty() || !partial || self.acks.partial == 1;
         self.acks.on_new_data();
         self.acks.before_advance = self.acks.duplicates;
         if self.path.state == CaState::Recovery && self.config.loss_recovery.recovery == Recovery::NewReno {
@@ -470,6 +462,7 @@ impl Sender {
             // [RFC6675-5-1]
             self.acks.duplicates = 0;
         }
+        restarts
     }
 
     /// Sets the window after an ACK: by the reduction while one is under way, else by the

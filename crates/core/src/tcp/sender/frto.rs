@@ -266,8 +266,7 @@ impl Sender {
     }
 
     fn forget_losses(&mut self, to: CaState) {
-        self.board.clear_lost();
-        self.acks.duplicates = 0;
+        self.unmark_losses();
         self.enter(to);
     }
 }

@@ -6,31 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::packet::{Kind, SackBlock};
-
-fn sender(profile: &str) -> (Sender, u64) {
-    let c = config(profile, |c| (c.connection.handshake, c.timers.retries) = (false, u32::MAX));
-    (Sender::new(FlowId(0), 0, c.clone(), Streams::of(1, 0)), u64::from(c.mss()))
-}
-
-/// The ACK of all segments below `next` of `mss` bytes, with SACK blocks.
-fn ack(next: u64, sacked: &[(u64, u64)], mss: u64) -> Packet {
-    let seq = |segment: u64| Seq32::from_offset(1 + segment * mss);
-    let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
-    (p.flags, p.ack, p.window) = (TcpFlags::ACK, seq(next), 1 << 20);
-    for &(from, to) in sacked {
-        p.push_sack(SackBlock { start: seq(from), end: seq(to) });
-    }
-    p
-}
-
-fn ms(ms: u64) -> Time {
-    Time::ZERO + Span::from_ms(ms)
-}
-
-fn segments(out: &mut Outputs, mss: u64) -> Vec<u64> {
-    out.packets.drain(..).filter(|p| p.len > 0).map(|p| (u64::from(p.seq.0) - 1) / mss).collect()
-}
 
 /// By hand, a round trip of 100 ms and ten segments at 0. The ACK of the first comes at 100 ms and
 /// one that SACKs the third and fourth with it. The second is late, and its ACK at 120 ms stops
@@ -39,35 +14,35 @@ fn segments(out: &mut Outputs, mss: u64) -> Vec<u64> {
 /// Its ACK opens the window to 2.
 #[test]
 fn sacks_that_were_taken_back_are_forgotten_after_half_a_round_trip() {
-    let (mut sender, mss) = sender("linux-6");
+    let (mut sender, mss) = sender_alone("linux-6");
     let mut out = Outputs::default();
     sender.open(Time::ZERO, &mut out);
     sender.write(Time::ZERO, 10 * mss, &mut out);
-    assert_eq!(segments(&mut out, mss), (0..10).collect::<Vec<_>>());
-    sender.on_packet(ms(100), &ack(1, &[], mss), &mut out);
-    sender.on_packet(ms(100), &ack(1, &[(2, 4)], mss), &mut out);
-    sender.on_packet(ms(120), &ack(2, &[], mss), &mut out);
-    assert_eq!(segments(&mut out, mss), [0_u64; 0], "the peer may still have them");
+    assert_eq!(segments_in(&mut out, mss), (0..10).collect::<Vec<_>>());
+    sender.on_packet(ms(100), &ack_of(1, &[], mss), &mut out);
+    sender.on_packet(ms(100), &ack_of(1, &[(2, 4)], mss), &mut out);
+    sender.on_packet(ms(120), &ack_of(2, &[], mss), &mut out);
+    assert_eq!(segments_in(&mut out, mss), [0_u64; 0], "the peer may still have them");
     assert_eq!(sender.deadline(), ms(172));
     sender.on_deadline(ms(172), &mut out);
-    assert_eq!((segments(&mut out, mss), sender.stats().timeouts), (vec![2], 1));
-    sender.on_packet(ms(272), &ack(3, &[], mss), &mut out);
-    assert_eq!(segments(&mut out, mss), [3, 4], "the SACKs count no more");
+    assert_eq!((segments_in(&mut out, mss), sender.stats().timeouts), (vec![2], 1));
+    sender.on_packet(ms(272), &ack_of(3, &[], mss), &mut out);
+    assert_eq!(segments_in(&mut out, mss), [3, 4], "the SACKs count no more");
     sender.check();
 }
 
 /// The SACKs of the next ACK within that time show that the peer has everything.
 #[test]
 fn sacks_that_come_again_in_time_end_the_suspicion() {
-    let (mut sender, mss) = sender("linux-6");
+    let (mut sender, mss) = sender_alone("linux-6");
     let mut out = Outputs::default();
     sender.open(Time::ZERO, &mut out);
     sender.write(Time::ZERO, 10 * mss, &mut out);
-    sender.on_packet(ms(100), &ack(1, &[], mss), &mut out);
-    sender.on_packet(ms(100), &ack(1, &[(2, 4)], mss), &mut out);
-    sender.on_packet(ms(120), &ack(2, &[], mss), &mut out);
-    sender.on_packet(ms(150), &ack(4, &[], mss), &mut out);
-    segments(&mut out, mss);
+    sender.on_packet(ms(100), &ack_of(1, &[], mss), &mut out);
+    sender.on_packet(ms(100), &ack_of(1, &[(2, 4)], mss), &mut out);
+    sender.on_packet(ms(120), &ack_of(2, &[], mss), &mut out);
+    sender.on_packet(ms(150), &ack_of(4, &[], mss), &mut out);
+    segments_in(&mut out, mss);
     assert!(sender.deadline() > ms(200), "{}", sender.deadline());
     assert_eq!(sender.stats().timeouts, 0);
 }
@@ -94,7 +69,7 @@ fn event() -> impl Strategy<Value = Event> {
 /// Runs `count` segments over a path of 50 ms each way; `events` in order of arrival, then all is
 /// well. Returns how many segments the peer has at the end.
 fn deliver(profile: &str, count: u64, events: &[Event]) -> u64 {
-    let (mut sender, mss) = sender(profile);
+    let (mut sender, mss) = sender_alone(profile);
     let mut out = Outputs::default();
     let mut flying: BTreeMap<(Time, u32), Packet> = BTreeMap::new();
     let (mut next, mut above, mut order, mut now) = (0, BTreeSet::new(), 0, Time::ZERO);
@@ -143,7 +118,7 @@ fn deliver(profile: &str, count: u64, events: &[Event]) -> u64 {
                 }
             }
             blocks.truncate(3);
-            let mut reply = ack(next, &blocks, mss);
+            let mut reply = ack_of(next, &blocks, mss);
             (reply.ts_val, reply.ts_ecr) = (1, p.ts_val);
             order += 1;
             flying.insert((now + ONE_WAY, order), reply);
