@@ -113,6 +113,9 @@ impl Scoreboard {
         let repeated = self.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED));
         (self.retrans_out > 0 || repeated).then_some(self.retrans_out)
     }
+    pub(super) fn has_retransmission_out(&self) -> bool {
+        self.retrans_out > 0
+    }
     pub(super) fn front(&self) -> Option<&Segment> {
         self.segments.front()
     }

@@ -9,6 +9,7 @@ mod flow_control;
 mod frto;
 mod recovery;
 mod reneging;
+mod repair;
 mod segments_at_once;
 mod small_windows;
 mod timers;

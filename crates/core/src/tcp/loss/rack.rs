@@ -141,7 +141,12 @@ impl LossPolicy for Rack {
     /// segment is.
     // [RFC8985-6.3-1]
     fn is_lost_at_timeout(&self, hole: &Hole, srtt: Span, now: Time) -> bool {
-        now >= hole.sent_at + hole.newest_delivered_rtt + self.reordering_window(hole, srtt)
+        let allowed = if self.config.rtt_of_last {
+            hole.last_delivered_rtt // `tcp_timeout_mark_lost`: without a reordering window
+        } else {
+            hole.newest_delivered_rtt + self.reordering_window(hole, srtt)
+        };
+        now >= hole.sent_at + allowed
     }
 }
 

@@ -62,6 +62,9 @@ pub(super) struct Ack {
     /// segment begins.
     pub reordered: bool,
     pub overtaken_from: Option<u64>,
+    /// It looks as if the peer had taken back its SACKs, or the repair were needless, and further
+    /// ACKs will tell: new data may leave, but nothing is repaired.
+    pub repairs_nothing: bool,
     /// The timer of transmissions is set anew after it (`FLAG_SET_XMIT_TIMER` of Linux).
     pub restarts_timer: bool,
     /// The range that the first SACK block reports as a duplicate; and whether that is due to a

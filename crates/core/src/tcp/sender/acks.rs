@@ -47,10 +47,11 @@ impl Sender {
         self.count_duplicate(&ack);
         // Checks if the repair was right, and if it is over.
         let reneged = ack.advanced && self.board.is_reneged();
-        let frto = if reneged { FrtoStep::Usual } else { self.question_timeout(p, &ack) };
+        ack.repairs_nothing = reneged;
+        let frto = if reneged { FrtoStep::Usual } else { self.question_timeout(p, &mut ack) };
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
-        if !reneged {
+        if !ack.repairs_nothing {
             self.finish_repair(&ack, frto);
         }
         if self.needs_every_ack && (ack.delivered > 0 || ack.advanced) {
@@ -61,8 +62,11 @@ impl Sender {
         // Losses.
         if reneged {
             self.wait_for_sacks(now);
-        } else if !self.look_for_losses(&ack, frto, out) && ack.restarts_timer {
-            self.set_transmission_timer(now);
+        } else {
+            let waits = !ack.repairs_nothing && self.look_for_losses(&ack, frto, out);
+            if ack.restarts_timer && !waits {
+                self.set_transmission_timer(now);
+            }
         }
         ack.lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         // Segments that may leave now.
@@ -70,8 +74,7 @@ impl Sender {
         if frto == FrtoStep::Usual || self.path.state == CaState::Cwr {
             self.control_window(&ack);
         }
-        // While it is open if the peer has taken back its SACKs, nothing is repaired.
-        self.waits_for_ack = reneged;
+        self.waits_for_ack = ack.repairs_nothing;
         self.send_what_follows(&ack, out);
         self.waits_for_ack = false;
         self.finish_if_done(out);
@@ -218,10 +221,10 @@ impl Sender {
     }
 
     /// Was the last timeout or retransmission needed? (F-RTO, Eifel)
-    fn question_timeout(&mut self, p: &Packet, ack: &Ack) -> FrtoStep {
+    fn question_timeout(&mut self, p: &Packet, ack: &mut Ack) -> FrtoStep {
         let frto = if self.frto.is_undecided() { self.on_undecided_ack(ack) } else { FrtoStep::Usual };
         if self.undo.is_some() && ack.advanced && frto != FrtoStep::Undecided {
-            self.undo_if_spurious(p, ack);
+            ack.repairs_nothing = self.undo_if_spurious(p, ack);
         }
         if self.path.state == CaState::Loss {
             self.on_frto_ack(ack);

@@ -2,6 +2,7 @@
 //! what was spurious.
 
 use super::ack::Ack;
+use super::frto::FrtoState;
 use super::timers::Pending;
 use super::undo::Undo;
 use super::{Evidence, Sender};
@@ -227,14 +228,14 @@ impl Sender {
         // By send times nothing changes until something has been delivered (`rack.advanced`).
         let looks = std::mem::take(&mut self.newest.advanced) || !by_ack || self.loss.scope() == Scope::Holes;
         let mut judge_at = Time::NEVER;
-        let mut found = 0;
+        let (mut found, mut lost_again) = (0, false);
         if self.config.loss_recovery.recovery == Recovery::Sack {
             // Losses that the last recovery found beyond its end are reason enough for another (RFC
             // 6675 section 5).
             found = self.board.lost_out();
             let sacked = self.board.sacked_out() > 0;
             let template = self.board.front().map(|first| self.hole(first, 0));
-            let Sender { board, loss, lost_again, .. } = self;
+            let Sender { board, loss, lost_again: lost_by_ack, .. } = self;
             if let Some(template) = template {
                 let mut judge = |hole: &Hole| {
                     let verdict = loss.judge(hole, srtt, now);
@@ -251,17 +252,24 @@ impl Sender {
                         found += board.mark_lost_holes(|s, above| judge(&hole(s, above)) == Verdict::Lost);
                     }
                     Scope::Holes => {}
-                    Scope::Segments if looks => found += board.mark_lost_segments(|s| judge(&of(s))),
+                    Scope::Segments if looks => {
+                        let newly = board.mark_lost_segments(|s| judge(&of(s)));
+                        found += newly;
+                        // The timer asks if anything was lost (`tcp_rack_reo_timeout`).
+                        lost_again = !by_ack && newly > 0;
+                    }
                     Scope::Segments => {}
                 }
                 if looks {
                     let again = |s: &Segment| Hole { retransmitted: true, ..of(s) };
-                    *lost_again += board.mark_lost_retransmissions(|s| judge(&again(s)));
+                    let again = board.mark_lost_retransmissions(|s| judge(&again(s)));
+                    *lost_by_ack += again;
+                    lost_again |= again > 0;
                 }
             }
         } else if let Some(first) = self.board.front().filter(|_| {
             (self.acks.duplicates > 0 || self.acks.looks_now && self.path.state != CaState::Loss)
-                && self.may_begin_recovery()
+                && self.may_begin_recovery(false)
         }) {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of
             // its retransmissions. [RFC6582-3.2-2b]
@@ -279,7 +287,8 @@ impl Sender {
         }
         match self.path.state {
             // [RFC5681-3.2-3]
-            _ if found > 0 && self.may_begin_recovery() => {
+            _ if found > 0 && self.may_begin_recovery(lost_again) => {
+                self.frto = FrtoState::Idle;
                 let evidence = self.evidence(Cause::FastRetransmit);
                 let from_cwr = self.path.state == CaState::Cwr;
                 if from_cwr {
@@ -343,36 +352,53 @@ impl Sender {
         }
     }
 
-    /// True if a loss found now begins fast recovery.
+    /// True if a loss found now begins fast recovery. After a timeout with SACK: if by send times
+    /// the repair itself was `lost_again` (`FLAG_LOST_RETRANS` of Linux).
     // [RFC6675-5.1-3]
-    fn may_begin_recovery(&self) -> bool {
+    fn may_begin_recovery(&self, lost_again: bool) -> bool {
         match self.path.state {
             CaState::Open | CaState::Disorder | CaState::Cwr => true,
-            CaState::Loss => {
-                self.config.loss_recovery.recovery != Recovery::Sack && !self.config.loss_recovery.recover_guard
+            CaState::Loss if self.config.loss_recovery.recovery == Recovery::Sack => {
+                lost_again && self.loss.scope() == Scope::Segments
             }
+            CaState::Loss => !self.config.loss_recovery.recover_guard,
             CaState::Recovery => false,
         }
     }
 
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's
-    /// timestamp.
-    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) {
+    /// timestamp. It was late, not lost. Within a recovery the reduction is taken back once no
+    /// other retransmission is out (`tcp_try_undo_partial` of Linux since 3.11): true if it waits for
+    /// that, and nothing is repaired meanwhile.
+    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) -> bool {
         if !self.config.spurious_rto.eifel {
-            return;
+            return false;
         }
-        let Some(is_original) = self.undo.as_mut().and_then(|undo| undo.is_for_original(p.ts_ecr)) else { return };
-        if is_original && self.is_repairing() {
-            // It was late, not lost. `tcp_try_undo_partial` of Linux 6.12: how far it was overtaken
-            // counts, though it was repeated.
-            if self.path.state == CaState::Recovery && self.snd_una < self.high_seq {
+        let Some(is_original) = self.undo.as_ref().and_then(|undo| undo.is_for_original(p.ts_ecr)) else {
+            return false;
+        };
+        let spurious = is_original && self.is_repairing();
+        if spurious {
+            let partial = self.path.state == CaState::Recovery && self.snd_una < self.high_seq;
+            if partial {
+                // How far it was overtaken counts, though it was repeated.
                 self.note_reordering(ack.from, ack);
             }
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
-            return self.take_back();
+            if partial && self.board.has_retransmission_out() && !self.halves_rate() {
+                return true;
+            }
         }
-        self.keep_undo_for_dsack();
+        if let Some(undo) = &mut self.undo {
+            undo.compares_no_more();
+        }
+        if spurious {
+            self.take_back();
+        } else {
+            self.keep_undo_for_dsack();
+        }
+        false
     }
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a
