@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::delivery::Stamp;
+use super::loss::Verdict;
 use crate::convert::{count, saturate16};
 use crate::flags;
 use crate::units::{Span, Time};
@@ -115,6 +116,9 @@ impl Scoreboard {
     pub(super) fn retransmissions_out(&self) -> Option<u32> {
         let repeated = self.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED));
         (self.retrans_out > 0 || repeated).then_some(self.retrans_out)
+    }
+    pub(super) fn has_retransmission_out(&self) -> bool {
+        self.retrans_out > 0
     }
     pub(super) fn front(&self) -> Option<&Segment> {
         self.segments.front()
@@ -310,23 +314,39 @@ impl Scoreboard {
     }
 
     /// Marks each segment lost for which `judge` says so, lowest first, among those that are
-    /// neither SACKed nor lost. The first segment sent only once that is not lost ends the
-    /// walk: whatever is above it was sent later. Returns how many.
-    pub(super) fn mark_lost_segments(&mut self, mut judge: impl FnMut(&Segment) -> bool) -> u32 {
+    /// neither SACKed nor lost. The first segment sent only once that can never be lost by what has
+    /// been delivered so far ends the walk: whatever is above it was sent later. Returns how many.
+    pub(super) fn mark_lost_segments(&mut self, mut judge: impl FnMut(&Segment) -> Verdict) -> u32 {
         let mut newly = 0;
         let mut i = self.index_of(self.lost_edge);
+        let mut range = self.sacked.partition_point(|r| r.1 <= self.lost_edge);
         let mut unbroken = true;
         while let Some(segment) = self.segments.get_mut(i) {
-            if !segment.has(SegFlags::SACKED | SegFlags::LOST) {
-                if judge(segment) {
-                    segment.flags |= SegFlags::LOST;
-                    self.lost_out += 1;
-                    self.retransmit_from = self.retransmit_from.min(segment.start);
-                    newly += 1;
-                } else {
-                    unbroken = false;
-                    if !segment.has(SegFlags::EVER_RETRANSMITTED) {
-                        break;
+            if segment.has(SegFlags::SACKED) {
+                // All of the SACKed range at once.
+                while self.sacked[range].1 <= segment.start {
+                    range += 1;
+                }
+                let (start, end, count) = self.sacked[range];
+                i = if segment.start == start { i + count as usize } else { self.index_of(end) };
+                if unbroken {
+                    self.lost_edge = end;
+                }
+                continue;
+            }
+            if !segment.has(SegFlags::LOST) {
+                match judge(segment) {
+                    Verdict::Lost => {
+                        segment.flags |= SegFlags::LOST;
+                        self.lost_out += 1;
+                        self.retransmit_from = self.retransmit_from.min(segment.start);
+                        newly += 1;
+                    }
+                    Verdict::Wait { until } => {
+                        unbroken = false;
+                        if until.is_never() && !segment.has(SegFlags::EVER_RETRANSMITTED) {
+                            break;
+                        }
                     }
                 }
             }
@@ -367,11 +387,26 @@ impl Scoreboard {
         newly
     }
 
+    /// The peer has taken back what it SACKed (RFC 2018 section 8): the first segment is SACKed,
+    /// and an honest peer would have acknowledged it.
+    pub(super) fn is_reneged(&self) -> bool {
+        self.front().is_some_and(|first| first.has(SegFlags::SACKED))
+    }
+
     /// After a timeout: the first segment is lost and so is everything not SACKed for which
     /// `is_lost` says so, and none of that is on its way (RFC 6675 section 5.1, RFC 8985
-    /// section 6.3).
+    /// section 6.3). If the peer has [taken back](Self::is_reneged) its SACKs, all of them are
+    /// forgotten, and everything is lost (`tcp_timeout_mark_lost` of Linux).
     // [RFC6675-5.1-5]
     pub(super) fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
+        let reneged = self.is_reneged();
+        if reneged {
+            for segment in &mut self.segments {
+                segment.flags.remove(SegFlags::SACKED);
+            }
+            self.sacked.clear();
+            self.sacked_out = 0;
+        }
         let mut unbroken = true;
         for (i, segment) in self.segments.iter_mut().enumerate() {
             if i == 0 {
@@ -379,7 +414,7 @@ impl Scoreboard {
                 self.lost_edge = segment.start;
             }
             if !segment.has(SegFlags::SACKED) {
-                if i > 0 && !is_lost(segment) {
+                if i > 0 && !reneged && !is_lost(segment) {
                     // A recent retransmission keeps its state: lost, and in flight again.
                     unbroken &= segment.has(SegFlags::LOST);
                     continue;
@@ -451,24 +486,33 @@ impl Scoreboard {
         self.lost_out > self.retrans_out
     }
 
-    /// Visits the retransmissions that are still on their way, oldest first; those that `is_lost`
-    /// says have been lost again wait to be retransmitted once more. The first that it does not
-    /// ends the walk.
-    pub(super) fn mark_lost_retransmissions(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) -> u32 {
+    /// Visits the retransmissions that are still on their way, oldest first; those that `judge`
+    /// says have been lost again wait to be retransmitted once more. The first that can never be
+    /// lost by what has been delivered so far ends the walk.
+    pub(super) fn mark_lost_retransmissions(&mut self, mut judge: impl FnMut(&Segment) -> Verdict) -> u32 {
         let mut newly = 0;
-        while let Some(&(start, number)) = self.retransmissions.front() {
+        let mut n = 0;
+        while let Some(&(start, number)) = self.retransmissions.get(n) {
             let i = self.index_of(start);
             let is_it = |s: &&mut Segment| s.has(SegFlags::RETRANSMITTED) && s.number == number && s.start <= start;
+            let mut waits = false;
             if let Some(segment) = self.segments.get_mut(i).filter(is_it) {
-                if !is_lost(segment) {
-                    break;
+                match judge(segment) {
+                    Verdict::Lost => {
+                        segment.flags.remove(SegFlags::RETRANSMITTED);
+                        self.retrans_out -= 1;
+                        self.retransmit_from = self.retransmit_from.min(segment.start);
+                        newly += 1;
+                    }
+                    Verdict::Wait { until } if until.is_never() => break,
+                    Verdict::Wait { .. } => waits = true,
                 }
-                segment.flags.remove(SegFlags::RETRANSMITTED);
-                self.retrans_out -= 1;
-                self.retransmit_from = self.retransmit_from.min(segment.start);
-                newly += 1;
             }
-            self.retransmissions.pop_front();
+            if waits || n > 0 {
+                n += 1;
+            } else {
+                self.retransmissions.pop_front();
+            }
         }
         newly
     }
@@ -674,13 +718,21 @@ mod tests {
                     Step::Ack(_) => {}
                     Step::Lose => { board.mark_lost_holes(|_, above| above >= 3); }
                     Step::Retransmit => { board.take_retransmission(Time::ZERO, Stamp::default()); }
-                    Step::LoseAgain => { board.mark_lost_retransmissions(|_| true); }
-                    Step::Timeout => { board.mark_lost_at_timeout(|_| true); prop_assert_eq!(board.pipe(), 0); }
-                    Step::TimeoutOfSome(from) => {
-                        board.mark_lost_at_timeout(|s| s.start > from * MSS);
-                        prop_assert!(board.front().is_none_or(|f| f.has(SegFlags::SACKED)) || board.has_to_retransmit());
+                    Step::LoseAgain => { board.mark_lost_retransmissions(|_| Verdict::Lost); }
+                    Step::Timeout | Step::TimeoutOfSome(_) => {
+                        if board.is_reneged() {
+                            sacked.clear();
+                        }
+                        match s {
+                            Step::TimeoutOfSome(from) => board.mark_lost_at_timeout(|s| s.start > from * MSS),
+                            _ => { board.mark_lost_at_timeout(|_| true); prop_assert_eq!(board.pipe(), 0); }
+                        }
+                        prop_assert!(board.is_empty() || board.has_to_retransmit());
                     }
-                    Step::LoseSegments(below) => { board.mark_lost_segments(|s| s.start <= below * MSS); }
+                    Step::LoseSegments(below) => {
+                        let late = Verdict::Wait { until: Time::ZERO };
+                        board.mark_lost_segments(|s| if s.start <= below * MSS { Verdict::Lost } else { late });
+                     }
                     Step::FrontAgain => {
                         board.mark_front_lost();
                         board.forget_front_retransmission();

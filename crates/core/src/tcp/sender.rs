@@ -33,7 +33,7 @@ pub use self::info::SenderInfo;
 use self::newest::Newest;
 use self::skb::Skb;
 use self::tail_loss_probe::TailLossProbe;
-use self::timers::Timers;
+use self::timers::{Pending, Timers};
 use self::timing::Timing;
 use self::tsq::SmallQueue;
 use self::undo::Undo;
@@ -166,6 +166,8 @@ pub struct Sender {
     timeouts_in_row: u32,
     /// A timeout has sent its one segment (`timeout_sends_one`), and no ACK has come since.
     waits_for_ack: bool,
+    /// The peer has taken back what it SACKed, and that is still being repaired.
+    sacks_taken_back: bool,
     timing: Timing,
     /// Up to when `stats.cwnd_segment_ns` counts.
     counted_until: Time,
@@ -252,6 +254,7 @@ impl Sender {
             lost_again: 0,
             timeouts_in_row: 0,
             waits_for_ack: false,
+            sacks_taken_back: false,
             timing: Timing::default(),
             counted_until: Time::NEVER,
             window_use: WindowUse::default(),
@@ -447,29 +450,22 @@ impl Sender {
     /// The deadline is reached; early calls do no harm.
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         self.count_until(now);
-        // A probe that is due with the timeout goes in its place (RFC 8985 section 7.2).
-        if now >= self.timers.tail_loss_probe {
-            self.on_tail_loss_probe_due(now, out);
-        }
-        if now >= self.timers.retransmit {
-            match self.state {
-                State::SynSent => self.on_syn_timeout(now, out),
-                _ => self.on_rto(now, out),
-            }
+        let due = self.timers.due(now);
+        match due {
+            Some(Pending::Timeout) if self.state == State::SynSent => self.on_syn_timeout(now, out),
+            Some(Pending::Timeout) => self.on_rto(now, out),
+            Some(Pending::TailLossProbe) => self.on_tail_loss_probe_due(now, out),
+            Some(Pending::Reordering) => self.judge_late_segments(now, out),
+            None => {}
         }
         if now >= self.timers.persist {
             self.on_persist(now, out);
         }
-        if now >= self.timers.judge {
-            self.timers.judge = Time::NEVER;
-            let state = self.path.state;
-            self.detect_loss(now, out);
-            if state != CaState::Recovery && self.path.state == CaState::Recovery {
-                self.on_recovery_by_timer();
-            }
-        }
         if self.state == State::Established && (!self.waits_for_ack || self.cc.sends_new_data_after_timeout()) {
             self.transmit(now, out);
+        }
+        if due == Some(Pending::Reordering) && self.timers.waits_for(Pending::Reordering) {
+            self.set_timeout(now);
         }
     }
 
@@ -510,12 +506,7 @@ impl Sender {
         out.packets.push(p);
         self.syn_sent += 1;
         self.last_sent_at = now;
-        self.timers.retransmit = self.timeout_from(now);
-    }
-
-    /// When the retransmission timer expires that is started at `now`.
-    fn timeout_from(&self, now: Time) -> Time {
-        self.clock.after(now, self.rtt.rto(&self.config))
+        self.restart_timeout(now);
     }
 
     fn on_syn_timeout(&mut self, now: Time, out: &mut Outputs) {
@@ -530,7 +521,7 @@ impl Sender {
     // [RFC5681-3.1-3]
     fn on_syn_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         self.state = State::Established;
-        self.timers.retransmit = Time::NEVER;
+        self.timers.stop_transmission();
         self.send_window = u64::from(p.window);
         self.agree_on_ecn(p);
         self.ts_recent = p.ts_val;

@@ -8,13 +8,16 @@ mod connection;
 mod flow_control;
 mod frto;
 mod recovery;
+mod reneging;
+mod repair;
 mod segments_at_once;
 mod small_windows;
+mod timers;
 
 use std::sync::Arc;
 
 use super::*;
-use crate::packet::{Ecn, FlowId, Packet, TcpFlags};
+use crate::packet::{Ecn, FlowId, Kind, Packet, SackBlock, TcpFlags};
 use crate::rng::{Purpose, Streams, stream};
 use crate::units::{Bytes, DataRate, Seq32, Span, Time};
 
@@ -197,6 +200,33 @@ impl Pair {
     fn sent_between(&self, from_ms: f64, to_ms: f64, mss: u64) -> Vec<u64> {
         self.sent.iter().filter(|s| (from_ms..to_ms).contains(&s.0)).map(|s| (s.1 - 1) / mss).collect()
     }
+}
+
+/// A sender without a handshake, and its segment.
+fn sender_alone(profile: &str) -> (Sender, u64) {
+    let c = config(profile, |c| (c.connection.handshake, c.timers.retries) = (false, u32::MAX));
+    (Sender::new(FlowId(0), 0, c.clone(), Streams::of(1, 0)), u64::from(c.mss()))
+}
+
+/// The ACK of all segments below `next` of `mss` bytes, with SACK blocks.
+fn ack_of(next: u64, sacked: &[(u64, u64)], mss: u64) -> Packet {
+    let seq = |segment: u64| Seq32::from_offset(1 + segment * mss);
+    let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+    (p.flags, p.ack, p.window) = (TcpFlags::ACK, seq(next), 1 << 20);
+    for &(from, to) in sacked {
+        p.push_sack(SackBlock { start: seq(from), end: seq(to) });
+    }
+    p
+}
+
+/// After so many milliseconds.
+fn ms(ms: u64) -> Time {
+    Time::ZERO + Span::from_ms(ms)
+}
+
+/// The data segments that left, by number.
+fn segments_in(out: &mut Outputs, mss: u64) -> Vec<u64> {
+    out.packets.drain(..).filter(|p| p.len > 0).map(|p| (u64::from(p.seq.0) - 1) / mss).collect()
 }
 
 const RTT: Span = Span::from_ms(100);

@@ -17,9 +17,8 @@
 //! Valid: with SACK, as the RFC requires. Without SACK (beyond the RFC; Linux falls back on three
 //! duplicates there) the sender infers from each duplicate ACK that the next segment has arrived.
 //!
-//! Deviations: one timer serves all segments that may be reordered. It runs until the last of them
-//! would be lost, reckoned from the newest delivered one. The smallest round trip is that of the
-//! whole connection, where the RFC wants one that forgets. The DSACK factor is per connection, as
+//! Deviations: The smallest round trip is that of the whole connection, where the RFC wants one that
+//! forgets. The DSACK factor is per connection, as
 //! in the RFC, without Linux's bound of 255.
 
 use schemars::JsonSchema;
@@ -105,7 +104,7 @@ impl LossPolicy for Rack {
             Verdict::Lost
         } else {
             // [RFC8985-6.2-7]
-            Verdict::Wait { until: hole.newest_delivered_sent_at + allowed }
+            Verdict::Wait { until: hole.sent_at + allowed }
         }
     }
 
@@ -142,7 +141,12 @@ impl LossPolicy for Rack {
     /// segment is.
     // [RFC8985-6.3-1]
     fn is_lost_at_timeout(&self, hole: &Hole, srtt: Span, now: Time) -> bool {
-        now >= hole.sent_at + hole.newest_delivered_rtt + self.reordering_window(hole, srtt)
+        let allowed = if self.config.rtt_of_last {
+            hole.last_delivered_rtt // `tcp_timeout_mark_lost`: without a reordering window
+        } else {
+            hole.newest_delivered_rtt + self.reordering_window(hole, srtt)
+        };
+        now >= hole.sent_at + allowed
     }
 }
 

@@ -62,6 +62,11 @@ pub(super) struct Ack {
     /// segment begins.
     pub reordered: bool,
     pub overtaken_from: Option<u64>,
+    /// It looks as if the peer had taken back its SACKs, or the repair were needless, and further
+    /// ACKs will tell: new data may leave, but nothing is repaired.
+    pub repairs_nothing: bool,
+    /// The timer of transmissions is set anew after it (`FLAG_SET_XMIT_TIMER` of Linux).
+    pub restarts_timer: bool,
     /// The range that the first SACK block reports as a duplicate; and whether that is due to a
     /// tail loss probe, so that it is a sign neither of reordering nor of a needless recovery.
     pub duplicate_sack: Option<(u64, u64)>,

@@ -8,6 +8,7 @@
 use super::Sender;
 use super::ack::Ack;
 use super::frto::FrtoStep;
+use super::timers::Pending;
 use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
@@ -38,29 +39,44 @@ impl Sender {
         self.take_news(&mut ack);
         self.count_marks(p, &mut ack);
         ack.rtt = self.sample_rtt(p, &ack);
-        if ack.advanced {
-            self.on_advance(now, ack.acked, ack.retransmitted_data);
-        }
+        ack.restarts_timer = if ack.advanced {
+            self.on_advance(ack.acked, ack.retransmitted_data)
+        } else {
+            self.sack_restarts_timer(&ack)
+        };
         self.count_duplicate(&ack);
         // Checks if the repair was right, and if it is over.
-        let frto = self.question_timeout(p, &ack);
+        let reneged = ack.advanced && self.board.is_reneged();
+        ack.repairs_nothing = reneged;
+        let frto = if reneged { FrtoStep::Usual } else { self.question_timeout(p, &mut ack) };
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
-        self.finish_repair(&ack, frto);
+        if !ack.repairs_nothing {
+            self.finish_repair(&ack, frto);
+        }
         if self.needs_every_ack && (ack.delivered > 0 || ack.advanced) {
             let sample = self.ack_sample(&ack);
             self.cc.pass_every_ack(&mut self.window, &self.path, &sample);
         }
         self.react_to_ecn(&ack);
         // Losses.
-        self.look_for_losses(&ack, frto, out);
+        if reneged {
+            self.wait_for_sacks(now);
+        } else {
+            let waits = !ack.repairs_nothing && self.look_for_losses(&ack, frto, out);
+            if ack.restarts_timer && !waits {
+                self.set_transmission_timer(now);
+            }
+        }
         ack.lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         // Segments that may leave now.
         self.path.in_flight = self.in_flight();
         if frto == FrtoStep::Usual || self.path.state == CaState::Cwr {
             self.control_window(&ack);
         }
+        self.waits_for_ack = ack.repairs_nothing;
         self.send_what_follows(&ack, out);
+        self.waits_for_ack = false;
         self.finish_if_done(out);
         if p.has(TcpFlags::FIN) {
             self.send_pure_ack(now, out);
@@ -205,10 +221,10 @@ impl Sender {
     }
 
     /// Was the last timeout or retransmission needed? (F-RTO, Eifel)
-    fn question_timeout(&mut self, p: &Packet, ack: &Ack) -> FrtoStep {
+    fn question_timeout(&mut self, p: &Packet, ack: &mut Ack) -> FrtoStep {
         let frto = if self.frto.is_undecided() { self.on_undecided_ack(ack) } else { FrtoStep::Usual };
         if self.undo.is_some() && ack.advanced && frto != FrtoStep::Undecided {
-            self.undo_if_spurious(p, ack);
+            ack.repairs_nothing = self.undo_if_spurious(p, ack);
         }
         if self.path.state == CaState::Loss {
             self.on_frto_ack(ack);
@@ -238,21 +254,25 @@ impl Sender {
         }
     }
 
-    fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) {
-        if frto == FrtoStep::Undecided {
-            self.timers.judge = Time::NEVER;
-        } else if ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery {
-            self.detect_loss_after(ack, out);
-        }
+    /// The ACK stops below a segment that the peer had SACKed. Until half a round trip has passed,
+    /// 10 ms at least, further ACKs may show that it still has that segment. The timeout then
+    /// forgets all SACKs. Linux, net/ipv4/tcp_input.c, `tcp_check_sack_reneging`, since 3.17;
+    /// older kernels do not wait.
+    fn wait_for_sacks(&mut self, now: Time) {
+        let wait = self.rtt.srtt().mul_ratio(1, 2).max(SHORTEST_WAIT_FOR_SACKS);
+        self.timers.set(Pending::Timeout, now + wait.round_up_to(self.config.rto.granularity));
+    }
+
+    /// True if the timer is set for segments that may only be late.
+    fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) -> bool {
+        let looks = ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery;
+        frto != FrtoStep::Undecided && looks && self.detect_loss_after(ack, out)
     }
 
     fn send_what_follows(&mut self, ack: &Ack, out: &mut Outputs) {
         let sent_new = self.transmit(ack.now, out);
         if self.frto.defers_repair() {
             self.after_frto_transmit(ack.now, sent_new, out);
-        }
-        if !sent_new && (ack.advanced || !self.may_probe_tail()) {
-            self.schedule_tail_loss_probe(ack.now);
         }
     }
 
@@ -417,9 +437,10 @@ impl Sender {
     }
 
     /// The cumulative acknowledgement moved by so many segments, of which one was `repeated`, or
-    /// none.
+    /// none. True if the retransmission timer starts anew, or stops where nothing is outstanding.
+    // [RFC6298-5.2-1] [RFC6298-5.3-1]
     #[inline]
-    pub(super) fn on_advance(&mut self, now: Time, acked: u32, repeated: bool) {
+    pub(super) fn on_advance(&mut self, acked: u32, repeated: bool) -> bool {
         self.timeouts_in_row = 0;
         // Karn: a backed-off timeout stays until there is a sample again, here that of the timed
         // segment.
@@ -435,13 +456,7 @@ impl Sender {
             && self.config.loss_recovery.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
         self.acks.partial += u32::from(partial);
-        if self.board.is_empty() {
-            // [RFC6298-5.2-1]
-            self.timers.retransmit = Time::NEVER;
-        } else if !partial || self.acks.partial == 1 {
-            // [RFC6298-5.3-1]
-            self.timers.retransmit = self.timeout_from(now);
-        }
+        let restarts = self.board.is_empty() || !partial || self.acks.partial == 1;
         self.acks.on_new_data();
         self.acks.before_advance = self.acks.duplicates;
         if self.path.state == CaState::Recovery && self.config.loss_recovery.recovery == Recovery::NewReno {
@@ -450,6 +465,7 @@ impl Sender {
             // [RFC6675-5-1]
             self.acks.duplicates = 0;
         }
+        restarts
     }
 
     /// Sets the window after an ACK: by the reduction while one is under way, else by the
@@ -504,7 +520,8 @@ impl Sender {
         let rate = ack.rate.as_ref().and_then(|newest| {
             let sample = newest.sample(ack.now, &self.delivery, self.path.min_rtt);
             newest.commit(&mut self.delivery);
-            sample
+            // What was SACKed before and taken back counts twice (`tcp_rate_gen`).
+            sample.filter(|_| !self.sacks_taken_back)
         });
         AckSample {
             acked: ack.acked,
@@ -523,6 +540,9 @@ impl Sender {
         }
     }
 }
+
+/// Of `tcp_check_sack_reneging`.
+const SHORTEST_WAIT_FOR_SACKS: Span = Span::from_ms(10);
 
 #[cfg(test)]
 mod tests {

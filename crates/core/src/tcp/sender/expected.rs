@@ -58,7 +58,8 @@ impl Sender {
         self.newest.reported_at = now;
         self.delivery.on_delivered(now, segments);
         let rtt = self.take_round_trips(now, oldest, last.sent_at);
-        self.on_advance(now, segments, false);
+        self.on_advance(segments, false);
+        self.set_transmission_timer(now);
         let ack = Ack {
             now,
             number,
@@ -77,12 +78,9 @@ impl Sender {
                 sample = self.ack_sample(&ack);
             }
         }
-        self.timers.judge = Time::NEVER;
         self.path.in_flight = self.in_flight();
         self.cc.on_ack(&mut self.window, &self.path, &sample);
-        if !self.transmit(now, out) {
-            self.schedule_tail_loss_probe(now);
-        }
+        self.transmit(now, out);
         self.finish_if_done(out);
     }
 }

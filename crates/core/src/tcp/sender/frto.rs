@@ -146,6 +146,7 @@ impl Sender {
         self.config.spurious_rto.frto == Frto::Rfc4138
             && !self.owns_window
             && self.kept_at_timeout() <= 1
+            && !self.board.is_reneged()
             && (self.config.loss_recovery.recovery == Recovery::Sack || self.board.only_front_was_retransmitted())
     }
 
@@ -265,8 +266,7 @@ impl Sender {
     }
 
     fn forget_losses(&mut self, to: CaState) {
-        self.board.clear_lost();
-        self.acks.duplicates = 0;
+        self.unmark_losses();
         self.enter(to);
     }
 }

@@ -17,6 +17,9 @@ pub(super) struct Newest {
     pub last_rtt: Span,
     /// The highest offset known to have arrived: `RACK.fack`.
     pub highest: u64,
+    /// Something has been delivered since the loss policy last looked at send times
+    /// (`rack.advanced` of Linux).
+    pub advanced: bool,
     /// When an ACK last reported something new.
     pub reported_at: Time,
 }
@@ -31,6 +34,7 @@ impl Newest {
     /// have arrived.
     // [RFC8985-6.2-3]
     pub(super) fn note(&mut self, now: Time, sent_at: Time, number: u64) {
+        self.advanced = true;
         if self.is_before(number) {
             (self.sent_at, self.number) = (sent_at, number);
             self.rtt = now.since(sent_at);

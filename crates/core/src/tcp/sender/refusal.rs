@@ -32,7 +32,7 @@ impl Sender {
         self.path.in_flight = self.in_flight();
         if self.board.is_empty() {
             // No ACK will come: it tries again by itself (`tcp_check_probe_timer`).
-            (self.timers.retransmit, self.timers.tail_loss_probe) = (Time::NEVER, Time::NEVER);
+            self.timers.stop_transmission();
             self.tail_loss_probe = None;
             self.timers.persist = self.timeout_from(now);
         }

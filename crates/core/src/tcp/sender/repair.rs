@@ -2,6 +2,8 @@
 //! what was spurious.
 
 use super::ack::Ack;
+use super::frto::FrtoState;
+use super::timers::Pending;
 use super::undo::Undo;
 use super::{Evidence, Sender};
 use crate::convert::saturate32;
@@ -67,6 +69,7 @@ impl Sender {
             self.cc.on_state(&mut self.window, &self.path, to);
             self.path.state = to;
         }
+        self.sacks_taken_back &= to != CaState::Open;
     }
 
     /// RFC 3168 section 6.1.2: once per window of data.
@@ -112,7 +115,8 @@ impl Sender {
         Undo::new(self.window.ssthresh, self.snd_una, out.map(|out| (out, self.first_repeat_ts)))
     }
 
-    pub(super) fn detect_loss_after(&mut self, ack: &Ack, out: &mut Outputs) {
+    /// Returns as [`Self::detect_loss`].
+    pub(super) fn detect_loss_after(&mut self, ack: &Ack, out: &mut Outputs) -> bool {
         if self.path.state == CaState::Recovery && ack.advanced {
             match self.config.loss_recovery.recovery {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step
@@ -133,21 +137,31 @@ impl Sender {
                     }
                     self.enter(if repair { CaState::Loss } else { CaState::Open });
                     if repair || !self.acks.looks_now {
-                        return;
+                        return false;
                     }
                 }
                 // [RFC6582-3.2-4a]
                 Recovery::NewReno => {
                     self.board.mark_front_lost();
-                    return;
+                    return false;
                 }
                 Recovery::Sack => {}
             }
         }
         if self.path.state == CaState::Loss && ack.delivered == 0 {
-            return;
+            return false;
         }
-        self.detect_loss(ack.now, out);
+        self.detect_loss(ack.now, true, out)
+    }
+
+    /// The wait for segments that may only be late is over: Linux, net/ipv4/tcp_recovery.c,
+    /// `tcp_rack_reo_timeout`. The timeout follows once what is lost has been sent.
+    pub(super) fn judge_late_segments(&mut self, now: Time, out: &mut Outputs) {
+        let state = self.path.state;
+        self.detect_loss(now, false, out);
+        if state != CaState::Recovery && self.path.state == CaState::Recovery {
+            self.on_recovery_by_timer();
+        }
     }
 
     pub(super) fn hole(&self, first: &Segment, above: u32) -> Hole {
@@ -204,43 +218,58 @@ impl Sender {
     }
 
     /// Asks the loss policy about every hole and enters fast recovery on the first loss.
-    pub(super) fn detect_loss(&mut self, now: Time, out: &mut Outputs) {
+    /// `by_ack`: an ACK is the reason. Then the timer is set for the last of the segments that may
+    /// only be late; true if there is one.
+    fn detect_loss(&mut self, now: Time, by_ack: bool, out: &mut Outputs) -> bool {
         if self.nothing_is_missing() {
-            self.timers.judge = Time::NEVER;
-            return;
+            return false;
         }
         let srtt = self.rtt.srtt();
+        // By send times nothing changes until something has been delivered (`rack.advanced`).
+        let looks = std::mem::take(&mut self.newest.advanced) || !by_ack || self.loss.scope() == Scope::Holes;
         let mut judge_at = Time::NEVER;
-        let mut found = 0;
+        let (mut found, mut lost_again) = (0, false);
         if self.config.loss_recovery.recovery == Recovery::Sack {
             // Losses that the last recovery found beyond its end are reason enough for another (RFC
             // 6675 section 5).
             found = self.board.lost_out();
             let sacked = self.board.sacked_out() > 0;
             let template = self.board.front().map(|first| self.hole(first, 0));
-            let Sender { board, loss, lost_again, .. } = self;
+            let Sender { board, loss, lost_again: lost_by_ack, .. } = self;
             if let Some(template) = template {
-                let mut is_lost = |hole: &Hole| match loss.judge(hole, srtt, now) {
-                    Verdict::Lost => true,
-                    Verdict::Wait { until } => {
-                        judge_at = judge_at.min(until);
-                        false
+                let mut judge = |hole: &Hole| {
+                    let verdict = loss.judge(hole, srtt, now);
+                    if let Verdict::Wait { until } = verdict {
+                        judge_at = later(judge_at, until);
                     }
+                    verdict
                 };
                 let of = |s: &Segment| Hole { sent_at: s.sent_at, number: s.number, ..template };
                 match loss.scope() {
                     Scope::Holes if sacked => {
                         // [RFC6675-5-3]
-                        found += board.mark_lost_holes(|s, above| is_lost(&Hole { sacked_above: above, ..of(s) }));
+                        let hole = |s: &Segment, above| Hole { sacked_above: above, ..of(s) };
+                        found += board.mark_lost_holes(|s, above| judge(&hole(s, above)) == Verdict::Lost);
                     }
                     Scope::Holes => {}
-                    Scope::Segments => found += board.mark_lost_segments(|s| is_lost(&of(s))),
+                    Scope::Segments if looks => {
+                        let newly = board.mark_lost_segments(|s| judge(&of(s)));
+                        found += newly;
+                        // The timer asks if anything was lost (`tcp_rack_reo_timeout`).
+                        lost_again = !by_ack && newly > 0;
+                    }
+                    Scope::Segments => {}
                 }
-                *lost_again += board.mark_lost_retransmissions(|s| is_lost(&Hole { retransmitted: true, ..of(s) }));
+                if looks {
+                    let again = |s: &Segment| Hole { retransmitted: true, ..of(s) };
+                    let again = board.mark_lost_retransmissions(|s| judge(&again(s)));
+                    *lost_by_ack += again;
+                    lost_again |= again > 0;
+                }
             }
         } else if let Some(first) = self.board.front().filter(|_| {
             (self.acks.duplicates > 0 || self.acks.looks_now && self.path.state != CaState::Loss)
-                && self.may_begin_recovery()
+                && self.may_begin_recovery(false)
         }) {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of
             // its retransmissions. [RFC6582-3.2-2b]
@@ -252,10 +281,14 @@ impl Sender {
                 }
             }
         }
-        self.timers.judge = if judge_at.is_never() { judge_at } else { self.after_slack(now, judge_at.since(now)) };
+        let waits = by_ack && !judge_at.is_never();
+        if waits {
+            self.timers.set(Pending::Reordering, self.after_slack(now, judge_at.since(now)));
+        }
         match self.path.state {
             // [RFC5681-3.2-3]
-            _ if found > 0 && self.may_begin_recovery() => {
+            _ if found > 0 && self.may_begin_recovery(lost_again) => {
+                self.frto = FrtoState::Idle;
                 let evidence = self.evidence(Cause::FastRetransmit);
                 let from_cwr = self.path.state == CaState::Cwr;
                 if from_cwr {
@@ -287,12 +320,15 @@ impl Sender {
                     // [RFC5681-3.2-9] [RFC6675-5-7]
                     self.retransmit(now, evidence, false, out);
                     self.reduction.on_first_retransmission();
-                    self.timers.retransmit = self.timeout_from(now);
+                    if self.config.loss_recovery.recovery != Recovery::Sack {
+                        self.restart_timeout_for_repair(now);
+                    }
                 }
             }
             CaState::Open if self.board.sacked_out() + self.acks.duplicates > 0 => self.enter(CaState::Disorder),
             _ => {}
         }
+        waits
     }
 
     /// The loss is of the window for which the last reduction was, and the loss policy says that
@@ -316,36 +352,53 @@ impl Sender {
         }
     }
 
-    /// True if a loss found now begins fast recovery.
+    /// True if a loss found now begins fast recovery. After a timeout with SACK: if by send times
+    /// the repair itself was `lost_again` (`FLAG_LOST_RETRANS` of Linux).
     // [RFC6675-5.1-3]
-    fn may_begin_recovery(&self) -> bool {
+    fn may_begin_recovery(&self, lost_again: bool) -> bool {
         match self.path.state {
             CaState::Open | CaState::Disorder | CaState::Cwr => true,
-            CaState::Loss => {
-                self.config.loss_recovery.recovery != Recovery::Sack && !self.config.loss_recovery.recover_guard
+            CaState::Loss if self.config.loss_recovery.recovery == Recovery::Sack => {
+                lost_again && self.loss.scope() == Scope::Segments
             }
+            CaState::Loss => !self.config.loss_recovery.recover_guard,
             CaState::Recovery => false,
         }
     }
 
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's
-    /// timestamp.
-    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) {
+    /// timestamp. It was late, not lost. Within a recovery the reduction is taken back once no
+    /// other retransmission is out (`tcp_try_undo_partial` of Linux since 3.11): true if it waits for
+    /// that, and nothing is repaired meanwhile.
+    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) -> bool {
         if !self.config.spurious_rto.eifel {
-            return;
+            return false;
         }
-        let Some(is_original) = self.undo.as_mut().and_then(|undo| undo.is_for_original(p.ts_ecr)) else { return };
-        if is_original && self.is_repairing() {
-            // It was late, not lost. `tcp_try_undo_partial` of Linux 6.12: how far it was overtaken
-            // counts, though it was repeated.
-            if self.path.state == CaState::Recovery && self.snd_una < self.high_seq {
+        let Some(is_original) = self.undo.as_ref().and_then(|undo| undo.is_for_original(p.ts_ecr)) else {
+            return false;
+        };
+        let spurious = is_original && self.is_repairing();
+        if spurious {
+            let partial = self.path.state == CaState::Recovery && self.snd_una < self.high_seq;
+            if partial {
+                // How far it was overtaken counts, though it was repeated.
                 self.note_reordering(ack.from, ack);
             }
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
-            return self.take_back();
+            if partial && self.board.has_retransmission_out() && !self.halves_rate() {
+                return true;
+            }
         }
-        self.keep_undo_for_dsack();
+        if let Some(undo) = &mut self.undo {
+            undo.compares_no_more();
+        }
+        if spurious {
+            self.take_back();
+        } else {
+            self.keep_undo_for_dsack();
+        }
+        false
     }
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a
@@ -357,14 +410,20 @@ impl Sender {
         }
     }
 
+    /// Nothing is lost after all. What is missing is judged anew (`tcp_undo_cwnd_reduction`).
+    pub(super) fn unmark_losses(&mut self) {
+        self.board.clear_lost();
+        self.acks.duplicates = 0;
+        self.newest.advanced = true;
+    }
+
     /// The last reduction was needless: window and threshold as they were, and nothing is lost.
     pub(super) fn take_back(&mut self) {
         let Some(undo) = self.undo.take() else { return };
         self.stats.undos += 1;
         let repairing = self.is_repairing();
         if repairing {
-            self.board.clear_lost();
-            self.acks.duplicates = 0;
+            self.unmark_losses();
         }
         if !self.owns_window {
             let most = match self.config.undo.burst {
@@ -382,7 +441,7 @@ impl Sender {
     }
 
     pub(super) fn on_rto(&mut self, now: Time, out: &mut Outputs) {
-        self.timers.retransmit = Time::NEVER;
+        self.timers.stop_transmission();
         if self.board.is_empty() {
             return;
         }
@@ -431,7 +490,6 @@ impl Sender {
             }
         }
         self.tail_loss_probe = None;
-        self.timers.tail_loss_probe = Time::NEVER;
         self.timing.stop();
         self.rtt.back_off(&self.config);
         self.pacer.stop();
@@ -441,7 +499,7 @@ impl Sender {
             self.answer_timeout(now, evidence, out);
         }
         // [RFC6298-5.6-1]
-        self.timers.retransmit = self.timeout_from(now);
+        self.restart_timeout(now);
     }
 
     /// Largest window, segments, that a timeout leaves.
@@ -463,6 +521,7 @@ impl Sender {
         self.acks.duplicates = 0;
         let srtt = self.rtt.srtt();
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
+            self.sacks_taken_back |= self.board.is_reneged();
             let Sender { board, loss, .. } = self;
             board.mark_lost_at_timeout(|s| {
                 loss.is_lost_at_timeout(&Hole { sent_at: s.sent_at, number: s.number, ..template }, srtt, now)
@@ -478,4 +537,9 @@ impl Sender {
         self.retransmit(now, evidence, false, out);
         self.waits_for_ack = self.config.rto_recovery.sends_one && self.window.cwnd > 1;
     }
+}
+
+/// The later of two times; `NEVER`: none.
+fn later(a: Time, b: Time) -> Time {
+    if a.is_never() || b.is_never() { a.min(b) } else { a.max(b) }
 }

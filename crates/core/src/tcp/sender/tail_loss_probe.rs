@@ -4,10 +4,11 @@
 
 use super::Sender;
 use super::ack::Ack;
+use super::timers::Pending;
 use crate::convert::saturate16;
 use crate::tcp::cc::CaState;
 use crate::tcp::{Cause, Outputs, Recovery};
-use crate::units::{Span, Time};
+use crate::units::Time;
 
 /// A probe on its way (`TLP.end_seq` and `TLP.is_retrans` of RFC 8985).
 #[derive(Debug, Clone, Copy)]
@@ -17,59 +18,54 @@ pub(super) struct TailLossProbe {
 }
 
 impl Sender {
-    /// RFC 8985 section 7.2: with SACK, nothing SACKed, no repair under way; and one probe at a
-    /// time.
+    /// RFC 8985 section 7.2: with SACK, and no repair under way. Nothing is SACKed then, except
+    /// while the window is reduced for another reason (Linux).
     // [RFC8985-7.2-1]
-    pub(super) fn may_probe_tail(&self) -> bool {
+    fn may_probe_tail(&self) -> bool {
         self.config.loss_recovery.tail_loss_probe
             && self.config.loss_recovery.recovery == Recovery::Sack
-            // [RFC8985-7.3-1]
-            && self.tail_loss_probe.is_none()
             && matches!(self.path.state, CaState::Open | CaState::Cwr)
-            && self.board.sacked_out() == 0
             && !self.board.is_empty()
     }
 
-    /// Starts the timer anew, or stops it where no probe may be sent.
-    pub(super) fn schedule_tail_loss_probe(&mut self, now: Time) {
-        self.timers.tail_loss_probe = if self.may_probe_tail() {
+    /// Sets the timer for a probe, if one may be sent; else it stays as it is. Linux,
+    /// net/ipv4/tcp_output.c, `tcp_schedule_loss_probe`. `restarts`: the timeout would start anew;
+    /// else it counts from when the first segment was sent.
+    pub(super) fn schedule_tail_loss_probe(&mut self, now: Time, restarts: bool) -> bool {
+        let may_probe = self.may_probe_tail();
+        if may_probe {
+            let timeout = if restarts { self.timeout_from(now) } else { self.timeout_of_first(now) };
             // [RFC8985-7.2-5]
-            self.after_slack(now, self.tail_loss_probe_timeout()).min(self.timers.retransmit)
-        } else {
-            Time::NEVER
-        };
+            self.timers.set(Pending::TailLossProbe, self.tail_loss_probe_due(now).min(timeout));
+        }
+        may_probe
     }
 
-    /// When a short wait that begins at `now` is over, as the host's timers have it.
-    pub(super) fn after_slack(&self, now: Time, wait: Span) -> Time {
-        now + (wait + self.config.rto.timer_slack).round_up_to(self.config.rto.granularity)
-    }
-
-    /// `PTO`.
-    fn tail_loss_probe_timeout(&self) -> Span {
+    /// `PTO` from `now`.
+    fn tail_loss_probe_due(&self, now: Time) -> Time {
         let srtt = self.rtt.srtt();
         if srtt.is_zero() {
             // [RFC8985-7.2-3]
-            return self.config.rto.initial;
+            return now + self.config.rto.initial;
         }
-        // The ACK of a single segment may be delayed.
-        // [RFC8985-7.2-4]
-        let delay = if self.board.packets_out() == 1 { self.config.loss_recovery.max_ack_delay } else { Span::ZERO };
         // [RFC8985-7.2-2]
-        srtt.saturating_mul(2) + delay
+        let two_round_trips = srtt.saturating_mul(2);
+        if self.board.packets_out() == 1 {
+            // The ACK of a single segment may be delayed.
+            // [RFC8985-7.2-4]
+            let wait = two_round_trips + self.config.loss_recovery.max_ack_delay;
+            return now + wait.round_up_to(self.config.rto.granularity);
+        }
+        self.after_slack(now, two_round_trips)
     }
 
-    /// RFC 8985 section 7.3.
+    /// RFC 8985 section 7.3; Linux, `tcp_send_loss_probe`.
     pub(super) fn on_tail_loss_probe_due(&mut self, now: Time, out: &mut Outputs) {
-        self.timers.tail_loss_probe = Time::NEVER;
-        // [RFC8985-7.3-3]
-        if !self.may_probe_tail() {
-            return;
-        }
-        if self.queued_bytes() > 0 {
-            // The last segment has not left the host: no answer can have been lost (Linux).
-            self.timers.retransmit = self.timeout_from(now);
-            return;
+        // One probe at a time. And while the last segment has not left the host, no answer to it
+        // can have been lost.
+        // [RFC8985-7.3-1] [RFC8985-7.3-3]
+        if self.tail_loss_probe.is_some() || self.queued_bytes() > 0 {
+            return self.set_timeout(now);
         }
         self.stats.tail_loss_probes += 1;
         let is_retransmission = !self.probe_with_new_data(now, out);
@@ -78,7 +74,7 @@ impl Sender {
         }
         self.tail_loss_probe = Some(TailLossProbe { end: self.snd_nxt, is_retransmission });
         // [RFC8985-7.3-6]
-        self.timers.retransmit = self.timeout_from(now);
+        self.restart_timeout(now);
     }
 
     /// A new segment, whatever cwnd says.

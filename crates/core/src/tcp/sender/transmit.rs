@@ -1,6 +1,7 @@
 //! Which segments leave and when: window, pacing, buffers, window probes.
 
 use super::skb::NextDeparture;
+use super::timers::Pending;
 use super::{Evidence, Sender};
 use crate::convert::saturate16;
 use crate::packet::{Ecn, Kind, Packet, TcpFlags};
@@ -112,7 +113,7 @@ impl Sender {
             self.window_use.note(limited_by_cwnd, self.board.packets_out(), self.snd_una, self.snd_nxt);
         }
         if sent_new {
-            self.schedule_tail_loss_probe(now);
+            self.schedule_tail_loss_probe(now, false);
         }
         sent_new
     }
@@ -172,8 +173,12 @@ impl Sender {
         }
         self.snd_nxt = segment.end();
         // [RFC6298-5.1-1]
-        if self.timers.retransmit.is_never() {
-            self.timers.retransmit = self.timeout_from(now);
+        // `tcp_event_new_data_sent`: a probe that waits makes way for the timeout, until
+        // `transmit` sets the timer for the next one.
+        if self.timers.waits_for_nothing() {
+            self.restart_timeout(now);
+        } else if self.timers.waits_for(Pending::TailLossProbe) {
+            self.set_timeout(now);
         }
         self.board.push(segment, self.delivery.stamp());
         self.emit(now, &segment, false, push, out);
@@ -195,10 +200,9 @@ impl Sender {
         // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent`
         // (net/ipv4/tcp_rate.c, Linux 6.12).
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
-        if self.config.loss_recovery.recovery == Recovery::Sack && segment.start == self.snd_una {
-            // Linux: the timer is that of the first segment, which has just been sent anew.
-            // [RFC6298-5-1] [RFC6675-6-1]
-            self.timers.retransmit = self.timeout_from(now);
+        let is_first = segment.start == self.snd_una;
+        if self.config.loss_recovery.recovery == Recovery::Sack && is_first {
+            self.restart_timeout_for_repair(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);
         let sent_at = timestamp(now, &self.config);

@@ -40,12 +40,16 @@ impl Undo {
     /// True if an ACK with this echo is for the original of the first segment that was sent again.
     /// `None`: the echo decides nothing, as no timestamp is left to compare with.
     // [RFC9438-4.9.2-1]
-    pub(crate) fn is_for_original(&mut self, echo: u32) -> Option<bool> {
+    pub(crate) fn is_for_original(&self, echo: u32) -> Option<bool> {
         if self.first_retransmission_ts == 0 || echo == 0 {
             return None;
         }
-        let first = std::mem::take(&mut self.first_retransmission_ts);
-        Some((signed32(echo.wrapping_sub(first))) < 0)
+        Some((signed32(echo.wrapping_sub(self.first_retransmission_ts))) < 0)
+    }
+
+    /// The ACK in hand has told: none later can.
+    pub(crate) fn compares_no_more(&mut self) {
+        self.first_retransmission_ts = 0;
     }
 
     /// No echo is waited for to be compared.
@@ -78,7 +82,9 @@ mod tests {
         undo.on_retransmission(100);
         undo.on_retransmission(105);
         assert_eq!(undo.is_for_original(0), None, "no echo");
-        assert_eq!((undo.is_for_original(99), undo.is_for_original(99)), (Some(true), None));
+        assert_eq!(undo.is_for_original(99), Some(true));
+        undo.compares_no_more();
+        assert_eq!(undo.is_for_original(99), None);
         let mut undo = Undo::new(10, 1, None);
         undo.on_retransmission(2);
         assert_eq!(undo.is_for_original(u32::MAX), Some(true), "timestamps wrap");

@@ -46,6 +46,10 @@ const REASONS: &[(&str, &str)] = &[
         "cubic",
         "CUBIC alone: a segment comes an ACK earlier or later than with the kernel's window; not examined further",
     ),
+    (
+        "delayed_ack_late",
+        "the receiver's delayed ACK is a timer, too, and came 8 ms late; another timer follows from it",
+    ),
     ("delayed_acks", "which segments delayed ACKs cover once the quick ones are over; not examined further"),
     ("either", "the kernel has either outcome: in an earlier recording it had that of airtcp"),
     (
@@ -53,6 +57,10 @@ const REASONS: &[(&str, &str)] = &[
         "without SACK the first duplicate ACK of a connection changes the window (SYNs are not scaled) and does not count",
     ),
     ("hystart", "CUBIC leaves slow start at another ACK, or stays in it; not examined further"),
+    (
+        "jiffy",
+        "a timer sends a millisecond before an ACK comes; it is up to a jiffy later in the kernel, which has the ACK by then",
+    ),
     (
         "newreno",
         "NewReno without SACK: recovery is held until something above its end is acknowledged, each partial ACK restarts the timeout",
