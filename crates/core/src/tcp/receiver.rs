@@ -169,8 +169,8 @@ impl Receiver {
         }
     }
 
-    /// When the first tick of the host's timers falls; counts with `delayed_ack_tick`. To be said
-    /// before the first packet.
+    /// When the first tick of the host's timers falls; counts with `delayed_ack_tick` and
+    /// `timer_wheel`. To be said before the first packet.
     pub fn set_timer_phase(&mut self, phase: Span) {
         self.clock = TickClock::new(self.config.timers.delayed_ack_tick, phase);
     }
@@ -412,6 +412,11 @@ impl Receiver {
             // [RFC2883-4-1]
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
+        if start != self.rcv_nxt || fin || !self.out_of_order.is_empty() {
+            // Data that came twice is reported by the next ACK or never, but for a segment of the
+            // fast path (tcp_data_queue).
+            self.duplicate = None;
+        }
         }
         if start >= self.right_edge && p.len > 0 {
             self.stats.bytes_refused += u64::from(p.len);
@@ -420,12 +425,17 @@ impl Receiver {
         if self.config.receiver.window_in_steps || self.config.receiver.compressed_sacks > 0 {
             self.measure_round_trip(now, p);
         }
-        if self.compresses() {
-            self.before_compression(start, end, now, out);
+        if start > self.rcv_nxt {
+            self.duplicate = self.out_of_order.overlap(start, end);
+            if self.compresses() {
+                self.before_compression(start, end, now, out);
+            }
         }
         // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate
         // (tcp_data_queue_ofo).
-        if start <= self.rcv_nxt || self.config.loss_recovery.recovery == Recovery::Sack {
+        let is_dropped = start > self.rcv_nxt && self.duplicate == Some((start, end));
+        let with_sack = self.config.loss_recovery.recovery == Recovery::Sack;
+        if (start <= self.rcv_nxt || with_sack) && !is_dropped {
             self.grow_window(p.len, start <= self.rcv_nxt);
         }
         if start > self.rcv_nxt {
@@ -436,7 +446,6 @@ impl Receiver {
                 self.stats.segments_duplicate += whole(known);
             } else if p.len > 0 {
                 self.stats.segments_duplicate += u64::from(segments);
-                self.duplicate = Some((start, end));
             }
             self.make_room_above();
             return self.acknowledge_hole(now, false, out);
@@ -460,6 +469,10 @@ impl Receiver {
         if self.fin_at == Some(self.rcv_nxt) {
             self.rcv_nxt += 1;
             fin_now = true;
+            // It covers what lay above the hole (`tcp_ofo_queue`).
+            if s < filled && self.duplicate.is_none() {
+                self.duplicate = Some((s, e.min(filled)));
+            }
         }
         // It looks before the application has read, and only in a poll or where a hole is left.
         let keeps_window = (self.in_poll || !self.out_of_order.is_empty()) && self.keeps_window();
@@ -573,16 +586,13 @@ impl Receiver {
         }
     }
 
-    /// `start..end` has come and is not in yet. The array of SACK blocks has room for two changes
-    /// that no ACK has reported. A third change sends the waiting ACK (TCP_SACK_BLOCKS_EXPECTED).
+    /// `start..end` has come above a hole and is not in yet. The array of SACK blocks has room for
+    /// two changes that no ACK has reported. A third change sends the waiting ACK, with what came
+    /// twice (TCP_SACK_BLOCKS_EXPECTED).
     #[inline]
     fn before_compression(&mut self, start: u64, end: u64, now: Time, out: &mut Outputs) {
-        if self.compression.is_waiting() && start > self.rcv_nxt {
-            // Data that came twice is reported by the next ACK or never (tcp_data_queue).
-            self.duplicate = None;
-            if self.out_of_order.place(start, end) >= 2 {
-                self.send_ack(now, out);
-            }
+        if self.compression.is_waiting() && self.out_of_order.place(start, end) >= 2 {
+            self.send_ack(now, out);
         }
     }
 

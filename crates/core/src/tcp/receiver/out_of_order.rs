@@ -4,22 +4,16 @@ use std::collections::VecDeque;
 
 use crate::packet::MAX_SACK;
 
-const NOT_RECENT: u64 = u64::MAX;
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OutOfOrder {
     /// Disjoint, ascending, as `(start, end)`.
     ranges: VecDeque<(u64, u64)>,
-    /// Starts of the ranges that changed most recently, newest first.
-    recent: [u64; MAX_SACK],
+    /// The SACK blocks, the newest first, as Linux keeps them (`selective_acks`): a block that
+    /// falls off the end is forgotten, and does not return with a neighbour.
+    blocks: [(u64, u64); MAX_SACK],
+    block_count: usize,
     /// In all ranges.
     bytes: u64,
-}
-
-impl Default for OutOfOrder {
-    fn default() -> OutOfOrder {
-        OutOfOrder { ranges: VecDeque::new(), recent: [NOT_RECENT; MAX_SACK], bytes: 0 }
-    }
 }
 
 impl OutOfOrder {
@@ -48,7 +42,13 @@ impl OutOfOrder {
         self.ranges.get(i).is_some_and(|&(s, _)| s <= start)
     }
 
-    /// Adds `start..end` and makes its range the most recent. Returns the bytes that were new.
+    /// The lowest part of `start..end` that is here.
+    pub(super) fn overlap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let i = self.ranges.partition_point(|r| r.1 <= start);
+        self.ranges.get(i).filter(|r| r.0 < end).map(|&(s, e)| (s.max(start), e.min(end)))
+    }
+
+    /// Adds `start..end`, and makes its block the newest. Returns the bytes that were new.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> u64 {
         let first = self.ranges.partition_point(|r| r.1 < start);
         let mut merged = (start, end);
@@ -60,7 +60,6 @@ impl OutOfOrder {
             }
             known += e.min(end).saturating_sub(s.max(start));
             merged = (merged.0.min(s), merged.1.max(e));
-            self.forget_recent(s);
             last += 1;
         }
         match last - first {
@@ -71,43 +70,73 @@ impl OutOfOrder {
                 self.ranges.drain(first + 1..last);
             }
         }
-        // [RFC2883-4-4]
-        self.recent.rotate_right(1);
-        self.recent[0] = merged.0;
         self.bytes += end - start - known;
+        self.tell(start, end);
         end - start - known
+    }
+
+    /// The SACK block of `start..end` becomes the newest: the first one that it touches, or a new
+    /// one. Blocks that it then touches become part of it (`tcp_sack_new_ofo_skb`,
+    /// `tcp_sack_maybe_coalesce`).
+    // [RFC2883-4-4]
+    #[inline]
+    fn tell(&mut self, start: u64, end: u64) {
+        let place = self.place(start, end);
+        let mut newest = (start, end);
+        if place < self.block_count {
+            newest = join(self.blocks[place], newest);
+        } else {
+            self.block_count = (self.block_count + 1).min(MAX_SACK);
+        }
+        self.blocks[..=place.min(MAX_SACK - 1)].rotate_right(1);
+        let mut kept = 1;
+        for i in 1..self.block_count {
+            if touches(newest, self.blocks[i]) {
+                newest = join(newest, self.blocks[i]);
+            } else {
+                self.blocks[kept] = self.blocks[i];
+                kept += 1;
+            }
+        }
+        self.blocks[0] = newest;
+        self.block_count = kept;
     }
 
     /// Takes out the lowest range, if it begins at `rcv_nxt` or below.
     pub(super) fn take_in_order(&mut self, rcv_nxt: u64) -> Option<(u64, u64)> {
         let lowest = *self.ranges.front().filter(|r| r.0 <= rcv_nxt)?;
-        self.forget_recent(lowest.0);
         self.ranges.pop_front();
         self.bytes -= lowest.1 - lowest.0;
+        // `tcp_sack_remove`.
+        let mut kept = 0;
+        for i in 0..self.block_count {
+            if self.blocks[i].0 >= lowest.1 {
+                self.blocks[kept] = self.blocks[i];
+                kept += 1;
+            }
+        }
+        self.block_count = kept;
         Some(lowest)
     }
 
-    /// The ranges that changed most recently, newest first.
+    /// The SACK blocks, the newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.recent.iter().take_while(|&&start| start != NOT_RECENT).filter_map(|&start| {
-            let i = self.ranges.partition_point(|r| r.0 < start);
-            self.ranges.get(i).filter(|r| r.0 == start).copied()
-        })
+        self.blocks[..self.block_count].iter().copied()
     }
 
-    /// The place of the range that `start..end` adds to, among those that changed most recently;
-    /// that behind the last if it adds to none.
+    /// The place of the SACK block that `start..end` adds to; that behind the last if it adds to
+    /// none.
     pub(super) fn place(&self, start: u64, end: u64) -> usize {
-        let touches = |&(s, e): &(u64, u64)| s <= end && start <= e;
-        self.newest_first().position(|r| touches(&r)).unwrap_or_else(|| self.newest_first().count())
+        self.newest_first().position(|block| touches(block, (start, end))).unwrap_or(self.block_count)
     }
+}
 
-    fn forget_recent(&mut self, start: u64) {
-        if let Some(i) = self.recent.iter().position(|&r| r == start) {
-            self.recent[i..].rotate_left(1);
-            self.recent[MAX_SACK - 1] = NOT_RECENT;
-        }
-    }
+fn touches(a: (u64, u64), b: (u64, u64)) -> bool {
+    a.0 <= b.1 && b.0 <= a.1
+}
+
+fn join(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+    (a.0.min(b.0), a.1.max(b.1))
 }
 
 #[cfg(test)]
@@ -131,6 +160,23 @@ mod tests {
         assert!(data.is_empty() && data.newest_first().next().is_none());
     }
 
+    /// Five ranges: the oldest block is forgotten, and what joins its range later tells of itself.
+    #[test]
+    fn a_block_that_was_forgotten_does_not_return() {
+        let mut data = OutOfOrder::default();
+        for start in [10, 30, 50, 70, 90] {
+            data.insert(start, start + 10);
+        }
+        assert_eq!(data.newest_first().collect::<Vec<_>>(), [(90, 100), (70, 80), (50, 60), (30, 40)]);
+        data.insert(20, 25);
+        assert_eq!(data.newest_first().collect::<Vec<_>>(), [(20, 25), (90, 100), (70, 80), (50, 60)]);
+        assert!(data.holds(10, 25));
+        // It came twice: the block with it is the newest again.
+        data.insert(52, 55);
+        assert_eq!(data.newest_first().next(), Some((50, 60)));
+        assert_eq!((data.overlap(0, 10), data.overlap(5, 12), data.overlap(24, 35)), (None, Some((10, 12)), Some((24, 25))));
+    }
+
     proptest! {
         #[test]
         fn it_holds_what_was_put_in(
@@ -143,6 +189,7 @@ mod tests {
                 prop_assert_eq!(data.insert(start, end), new);
                 prop_assert!(data.holds(start, end));
                 prop_assert!(data.newest_first().next().is_some_and(|(s, e)| s <= start && end <= e));
+                prop_assert!(data.newest_first().all(|(s, e)| data.holds(s, e)));
                 if take {
                     while let Some((s, e)) = data.take_in_order(start) {
                         prop_assert!((s..e).all(|n| model.remove(&n)));

@@ -154,6 +154,34 @@ fn what_came_twice_is_the_first_block_of_one_ack() {
     assert_eq!(reports(&[(0, 1), (2, 1), (0, 1)])[2], (1, vec![(0, 1), (2, 3)]));
 }
 
+/// A repair that receive offload has merged covers data that lay above the hole. Linux reports the
+/// lowest part of it as come twice (`tcp_ofo_queue`, `tcp_dsack_extend`).
+#[test]
+fn in_order_data_over_what_lay_above_the_hole_is_reported_as_come_twice() {
+    // The middle of the repair was there.
+    assert_eq!(reports(&[(0, 1), (2, 1), (1, 3)])[2], (4, vec![(2, 3)]));
+    // A part of what was there, which goes on.
+    assert_eq!(reports(&[(0, 1), (2, 3), (1, 2)])[2], (5, vec![(2, 3)]));
+    // Two pieces apart: the lower one. Two that touch are one.
+    assert_eq!(reports(&[(0, 1), (2, 1), (4, 1), (1, 4)])[3], (5, vec![(2, 3)]));
+    assert_eq!(reports(&[(0, 1), (2, 1), (3, 1), (1, 4)])[3], (5, vec![(2, 4)]));
+    // What its beginning repeats goes before.
+    assert_eq!(reports(&[(0, 2), (3, 1), (1, 3)])[2], (4, vec![(1, 2)]));
+    // It ends where the other begins: nothing came twice.
+    assert_eq!(reports(&[(0, 1), (2, 1), (1, 1)])[2], (3, vec![]));
+}
+
+/// Above a hole, too, a part that was there is reported (`tcp_data_queue_ofo`).
+#[test]
+fn a_segment_above_a_hole_that_came_in_part_reports_that_part() {
+    // Its beginning; its end; its middle.
+    assert_eq!(reports(&[(0, 1), (2, 2), (3, 2)])[2], (1, vec![(3, 4), (2, 5)]));
+    assert_eq!(reports(&[(0, 1), (4, 2), (3, 2)])[2], (1, vec![(4, 5), (3, 6)]));
+    assert_eq!(reports(&[(0, 1), (3, 1), (2, 3)])[2], (1, vec![(3, 4), (2, 5)]));
+    // Of two pieces the lower one.
+    assert_eq!(reports(&[(0, 1), (3, 1), (5, 1), (2, 4)])[3], (1, vec![(3, 4), (2, 6)]));
+}
+
 #[test]
 fn without_a_round_trip_or_in_the_quick_phase_nothing_is_thinned() {
     let mut quick = Thinned::new(4, |c| c.receiver.quick_acks = 5);
