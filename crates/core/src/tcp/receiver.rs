@@ -641,7 +641,7 @@ impl Receiver {
         if unacked && self.echo.changes_with(p) {
             self.send_ack(now, out);
         }
-        if self.echo.take(p, segments, unacked) {
+        if self.echo.take(p, segments) {
             self.quick_acks = self.quick_acks.max(1);
         }
     }
@@ -743,7 +743,7 @@ impl Receiver {
     fn send_ack(&mut self, now: Time, out: &mut Outputs) {
         let p = out.begin(self.packet(now));
         p.flags = TcpFlags::ACK;
-        p.size = self.config.header_bytes() + self.echo.write_to(p);
+        p.size = self.config.header_bytes();
         p.seq = Seq32(1);
         if self.fin_sent {
             if self.state == State::LastAck {
@@ -760,8 +760,9 @@ impl Receiver {
         if self.config.loss_recovery.recovery == Recovery::Sack
             && (duplicate.is_some() || !self.out_of_order.is_empty())
         {
-            let most = if self.config.timestamps.enabled { MAX_SACK_WITH_TS } else { MAX_SACK }
-                - self.echo.sack_blocks_in_its_place();
+            let most = if self.config.timestamps.enabled { MAX_SACK_WITH_TS } else { MAX_SACK };
+            let wanted = most.min(usize::from(duplicate.is_some()) + self.out_of_order.newest_first().count());
+            let most = self.echo.sack_blocks_beside(wanted, self.config.timestamps.enabled);
             let mut n = 0;
             if let Some((start, end)) = duplicate {
                 p.push_sack(SackBlock { start: Seq32::from_offset(start), end: Seq32::from_offset(end) });
@@ -776,6 +777,7 @@ impl Receiver {
             }
             p.size += 4 + 8 * n; // two bytes of option header, two of padding
         }
+        p.size += self.echo.write_to(p, self.config.timestamps.enabled);
         self.last_ack_sent = self.rcv_nxt;
         self.last_ack_at = now;
         self.unacked_segments = 0;

@@ -133,3 +133,24 @@ fn prague_does_not_depend_on_short_round_trips() {
     assert!((0.67..1.5).contains(&prague), "{prague}");
     assert!(dctcp > 2.0, "{dctcp}");
 }
+
+/// Segments that the card merges make ACKs of eight and more, and nothing marks: Accurate ECN costs
+/// nothing.
+#[test]
+fn long_acks_are_no_marks() {
+    let rate = |tcp: &str| {
+        let tcp = format!("flows.scalable.tcp={tcp}");
+        let sets =
+            ["links.line.rate=1Gbit/s", "links.line.delay=10ms", "links.line.queue=fifo", "duration=6s", "warmup=2s"];
+        run(&[&sets[..], &[&tcp, "flows.classic.stop=1s"]].concat())[0].0
+    };
+    let latched = rate("{ cc = 'cubic', ecn = true }");
+    for tcp in [
+        "{ cc = 'cubic', ecn = true, ecn_echo = 'accurate' }",
+        "{ cc = 'prague', ecn = true, ecn_echo = 'accurate', ect1 = true }",
+    ] {
+        let accurate = rate(tcp);
+        println!("{tcp}: {accurate:.1} Mbit/s, latched {latched:.1}");
+        assert!(accurate > 0.98 * latched, "{tcp}: {accurate} of {latched} Mbit/s");
+    }
+}

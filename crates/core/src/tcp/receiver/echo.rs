@@ -1,14 +1,21 @@
 //! Congestion marks, as a receiver echoes them: once per window, one by one, or counted.
 
-use crate::packet::{AccurateEcn, Ecn, Packet, TcpFlags};
+use crate::convert::low16;
+use crate::packet::{AccurateEcn, Ecn, MAX_SACK, Packet, TcpFlags};
 use crate::tcp::{EcnEcho, TcpConfig};
 
-/// Bytes of the option of Accurate ECN with two of its three counters.
-const OPTION_BYTES: u16 = 8;
-/// Marks after which an ACK leaves at once, with data that no ACK covers yet and without (RFC 9768
-/// section 3.2.2.5.1).
-const MARKS_BESIDE_DATA: u32 = 2;
-const MARKS_ALONE: u32 = 3;
+/// Counters of the option of Accurate ECN: bytes with ECT(1), with CE, with ECT(0). An option can
+/// leave out the last of them.
+const COUNTERS: u16 = 3;
+/// Bytes of TCP options in a packet, of the timestamps, of a SACK option and of each block in it.
+const OPTION_SPACE: u16 = 40;
+const TIMESTAMPS: u16 = 12;
+const SACK: u16 = 4;
+const SACK_BLOCK: u16 = 8;
+/// SACK blocks that never make room for the option.
+const LEAST_BLOCKS: u16 = 2;
+/// Marks after which an ACK leaves at once (`TCP_ACCECN_ACE_MAX_DELTA`): the field ACE counts seven.
+const MOST_MARKS: u32 = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Echo {
@@ -16,8 +23,11 @@ pub(super) struct Echo {
     how: Option<EcnEcho>,
     /// ECE is set on ACKs.
     ece: bool,
-    /// The last packet was marked.
-    was_marked: bool,
+    /// The ECN field of the last packet.
+    last: Ecn,
+    /// The option is worth its place with so many counters, so that it has those of the packets
+    /// since the last one (`accecn_minlen`).
+    least_counters: u16,
     /// Packets that came marked, and how many the last ACK had told of; bytes of data in them.
     marked: u32,
     reported: u32,
@@ -55,20 +65,27 @@ impl Echo {
         self.how == Some(EcnEcho::Each) && p.len > 0 && (p.ecn == Ecn::Ce) != self.ece
     }
 
-    /// A packet, or several merged, came; `unacked`: data waits for an ACK. Says whether it asks
-    /// for one at once.
-    pub(super) fn take(&mut self, p: &Packet, segments: u16, unacked: bool) -> bool {
+    /// A packet, or several merged, came. Says whether it asks for an ACK at once. With Accurate ECN
+    /// it does if its ECN field is not that of the last one (Linux since 6.18, include/net/tcp_ecn.h,
+    /// `tcp_ecn_received_counters`).
+    pub(super) fn take(&mut self, p: &Packet, segments: u16) -> bool {
         let is_marked = p.ecn == Ecn::Ce;
         match self.how {
             Some(EcnEcho::Accurate) => {
-                let begins = is_marked && !self.was_marked;
-                self.was_marked = is_marked;
+                let changes = std::mem::replace(&mut self.last, p.ecn) != p.ecn;
                 if is_marked {
                     self.marked = self.marked.wrapping_add(u32::from(segments));
                     self.ce_bytes = self.ce_bytes.wrapping_add(u32::from(p.len));
                 }
-                let most = if unacked { MARKS_BESIDE_DATA } else { MARKS_ALONE };
-                begins || self.marked.wrapping_sub(self.reported) >= most
+                if p.len > 0 {
+                    self.least_counters = self.least_counters.max(match p.ecn {
+                        Ecn::NotEct => 0,
+                        Ecn::Ect1 => 1,
+                        Ecn::Ce => 2,
+                        Ecn::Ect0 => COUNTERS,
+                    });
+                }
+                changes || self.marked.wrapping_sub(self.reported) >= MOST_MARKS
             }
             Some(EcnEcho::Each) => {
                 let changes = self.changes_with(p);
@@ -83,31 +100,60 @@ impl Echo {
         }
     }
 
-    /// Puts it into an ACK; returns the bytes of options that this takes.
-    pub(super) fn write_to(&mut self, ack: &mut Packet) -> u16 {
+    /// Puts it into an ACK that has its SACK blocks; returns the bytes of options that this takes.
+    pub(super) fn write_to(&mut self, ack: &mut Packet, timestamps: bool) -> u16 {
         if self.how != Some(EcnEcho::Accurate) {
             ack.flags |= TcpFlags::when(self.ece, TcpFlags::ECE);
             return 0;
         }
         self.reported = self.marked;
-        let ce_bytes = (self.marked > 0).then_some(self.ce_bytes);
+        let counters = self.counters_beside(low16(ack.sack().len() as u64), timestamps);
+        if counters.is_some() {
+            self.least_counters = 0;
+        }
         // Both ends count from five on (section 3.2.1).
         let ace = (self.marked.wrapping_add(5) & 7) as u8;
+        let ce_bytes = counters.is_some_and(|n| n >= 2).then_some(self.ce_bytes);
         ack.set_accurate_ecn(AccurateEcn { ace, ce_bytes });
-        if ce_bytes.is_some() { OPTION_BYTES } else { 0 }
+        counters.map_or(0, |n| padded(n, ack.sack().len() > 0))
     }
 
-    /// SACK blocks for which the option leaves no room.
-    pub(super) fn sack_blocks_in_its_place(&self) -> usize {
-        usize::from(self.how == Some(EcnEcho::Accurate))
+    /// So many of `blocks` SACK blocks stay beside the option. Linux sends it with every ACK that
+    /// has room (`tcp_ecn_option` is 2), and one or two of many blocks can make that room
+    /// (net/ipv4/tcp_output.c, `tcp_options_fit_accecn`).
+    pub(super) fn sack_blocks_beside(&self, blocks: usize, timestamps: bool) -> usize {
+        if self.how != Some(EcnEcho::Accurate) {
+            return blocks;
+        }
+        // A packet with all the blocks has no place for the field.
+        let blocks = low16(blocks.min(MAX_SACK - 1) as u64);
+        let least = if self.least_counters > 0 { LEAST_BLOCKS.min(blocks) } else { blocks };
+        let fits = |&n: &u16| self.counters_beside(n, timestamps).is_some();
+        usize::from((least..=blocks).rev().find(fits).unwrap_or(blocks))
     }
+
+    /// Counters for which an option has room beside so many SACK blocks; `None`: too few.
+    fn counters_beside(&self, blocks: u16, timestamps: bool) -> Option<u16> {
+        let sack = if blocks > 0 { SACK + SACK_BLOCK * blocks } else { 0 };
+        let left = OPTION_SPACE - if timestamps { TIMESTAMPS } else { 0 } - sack;
+        (self.least_counters..=COUNTERS).rev().find(|&n| padded(n, blocks > 0) <= left)
+    }
+}
+
+/// Bytes that the option takes with so many counters of three bytes: whole words. Beside SACK blocks
+/// it takes the place of two bytes of padding.
+fn padded(counters: u16, beside_sack: bool) -> u16 {
+    let bytes = 2 + 3 * counters;
+    let padding = if beside_sack { 2 } else { 0 };
+    if bytes % 4 > padding { bytes.next_multiple_of(4) } else { bytes - bytes % 4 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{FlowId, Kind};
+    use crate::packet::{FlowId, Kind, SackBlock};
     use crate::tcp::profile::profile;
+    use crate::units::Seq32;
 
     fn config(echo: EcnEcho) -> TcpConfig {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
@@ -140,30 +186,71 @@ mod tests {
         }
     }
 
-    /// Section 3.2.2.5.1: an ACK at once for the first of several marks, and for every second or
-    /// third of them.
-    #[test]
-    fn marks_are_counted_and_told_at_once() {
+    fn accurate() -> Echo {
         let mut config = config(EcnEcho::Accurate);
         config.connection.handshake = false;
-        let mut echo = Echo::new(&config);
+        Echo::new(&config)
+    }
+
+    fn ack(blocks: usize) -> Packet {
         let mut ack = packet(Ecn::NotEct, 0);
-        assert_eq!((echo.write_to(&mut ack), ack.accurate_ecn()), (0, AccurateEcn { ace: 5, ce_bytes: None }));
-        assert!(!echo.take(&packet(Ecn::Ect1, 1000), 1, false));
-        let marked = packet(Ecn::Ce, 1000);
-        assert!(echo.take(&marked, 1, true), "the first");
-        assert_eq!((echo.write_to(&mut ack), ack.accurate_ecn()), (8, AccurateEcn { ace: 6, ce_bytes: Some(1000) }));
-        assert_eq!([false, false].map(|unacked| echo.take(&marked, 1, unacked)), [false, false]);
-        assert!(echo.take(&marked, 1, false), "the third");
-        echo.write_to(&mut ack);
-        assert_eq!(
-            [false, true].map(|unacked| echo.take(&marked, 1, unacked)),
-            [false, true],
-            "the second beside data"
-        );
+        (0..blocks).for_each(|_| ack.push_sack(SackBlock { start: Seq32(1), end: Seq32(2) }));
+        ack
+    }
+
+    /// The counters come from the first ACK on, so that a sender can tell marks from none in a long
+    /// one.
+    #[test]
+    fn every_ack_has_the_counters() {
+        let mut echo = accurate();
+        let told = |echo: &mut Echo| {
+            let mut ack = ack(0);
+            (echo.write_to(&mut ack, true), ack.accurate_ecn())
+        };
+        let of = |ace, bytes| (12, AccurateEcn { ace, ce_bytes: Some(bytes) });
+        assert_eq!(told(&mut echo), of(5, 0));
+        echo.take(&packet(Ecn::Ect1, 1000), 1);
+        assert_eq!(told(&mut echo), of(5, 0));
+        echo.take(&packet(Ecn::Ce, 1000), 1);
+        assert_eq!(told(&mut echo), of(6, 1000));
         // Sixteen merged segments count as sixteen, which the field alone cannot say.
-        assert!(echo.take(&packet(Ecn::Ce, 16_000), 16, false));
-        echo.write_to(&mut ack);
-        assert_eq!(ack.accurate_ecn(), AccurateEcn { ace: ((5 + 22) & 7) as u8, ce_bytes: Some(22_000) });
+        echo.take(&packet(Ecn::Ce, 16_000), 16);
+        assert_eq!(told(&mut echo), of(6, 17_000));
+    }
+
+    /// `tcp_ecn_received_counters`: at each change between marked and not, and before the field
+    /// wraps around.
+    #[test]
+    fn a_change_is_told_at_once_and_so_are_six_marks() {
+        let mut echo = accurate();
+        assert!(echo.take(&packet(Ecn::Ect1, 1000), 1), "the SYN came without ECT");
+        let (marked, not) = (packet(Ecn::Ce, 1000), packet(Ecn::Ect1, 1000));
+        assert_eq!([not, marked, marked, not, not].map(|p| echo.take(&p, 1)), [false, true, false, true, false]);
+        echo.write_to(&mut ack(0), true);
+        assert_eq!([0; 6].map(|_| echo.take(&marked, 1)), [true, false, false, false, false, true]);
+    }
+
+    /// `tcp_options_fit_accecn`: bytes of the option, and SACK blocks that stay.
+    #[test]
+    fn the_option_and_sack_blocks_share_the_room() {
+        for (ecn, timestamps, blocks, kept, bytes) in [
+            (Ecn::Ect1, true, 0, 0, 12),
+            (Ecn::Ect1, true, 1, 1, 12),
+            (Ecn::Ect1, true, 2, 2, 8),
+            (Ecn::Ect1, true, 3, 2, 8),
+            // The counter of ECT(0) is the last of three.
+            (Ecn::Ect0, true, 1, 1, 12),
+            (Ecn::Ect0, true, 2, 2, 0),
+            (Ecn::Ect0, true, 3, 3, 0),
+            (Ecn::Ect0, false, 4, 3, 12),
+        ] {
+            let mut echo = accurate();
+            echo.take(&packet(ecn, 1000), 1);
+            assert_eq!(echo.sack_blocks_beside(blocks, timestamps), kept, "{ecn:?} {blocks}");
+            let mut ack = ack(kept);
+            assert_eq!(echo.write_to(&mut ack, timestamps), bytes, "{ecn:?} {blocks}");
+            assert_eq!(ack.accurate_ecn().ce_bytes, (bytes > 0).then_some(0));
+        }
+        assert_eq!(Echo::default().sack_blocks_beside(4, false), 4);
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct Ack {
     /// Segments newly acknowledged cumulatively; and newly known to have arrived in whatever way.
     pub acked: u32,
     pub delivered: u32,
+    pub delivered_bytes: u32,
+    /// Its timestamp is newer than the last.
+    pub newer_timestamp: bool,
     /// Send time of the first acknowledged segment that was sent once only (for the timeout), and
     /// of the newest one (for the control).
     pub oldest_sent_at: Option<Time>,
@@ -114,6 +117,7 @@ impl Ack {
         let news = !s.has(SegFlags::SACKED);
         if news {
             self.delivered += 1;
+            self.delivered_bytes += u32::from(s.len);
             // RFC 8985 section 6.2 steps 2 and 3.
             if self.is_delivery(s) {
                 self.newest.note(self.now, s.sent_at, s.number);

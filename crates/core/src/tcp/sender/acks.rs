@@ -9,6 +9,7 @@ use super::Sender;
 use super::ack::Ack;
 use super::frto::FrtoStep;
 use super::timers::Pending;
+use crate::convert::signed32;
 use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
@@ -89,7 +90,7 @@ impl Sender {
         if p.has(TcpFlags::FIN) {
             self.peer_fin = true;
         }
-        self.note_timestamp(p);
+        let newer_timestamp = self.note_timestamp(p);
         Ack {
             now,
             number,
@@ -102,6 +103,7 @@ impl Sender {
             min_rtt: self.path.min_rtt,
             echo: if self.config.timestamps.enabled { p.ts_ecr } else { 0 },
             timestamp_tick: self.config.timestamps.tick,
+            newer_timestamp,
             frto_limit: self.frto_limit(),
             newest: self.newest,
             rate: self.wants_rate.then(|| NewestReported::new(self.delivery.total())),
@@ -109,11 +111,15 @@ impl Sender {
         }
     }
 
+    /// True if it is newer than the last.
     #[inline]
-    pub(super) fn note_timestamp(&mut self, p: &Packet) {
-        if self.config.timestamps.enabled && p.ts_val != 0 {
-            self.ts_recent = p.ts_val;
+    pub(super) fn note_timestamp(&mut self, p: &Packet) -> bool {
+        if !self.config.timestamps.enabled || p.ts_val == 0 {
+            return false;
         }
+        let newer = signed32(p.ts_val.wrapping_sub(self.ts_recent)) > 0;
+        self.ts_recent = p.ts_val;
+        newer
     }
 
     fn take_send_window(&mut self, p: &Packet, number: u64) {

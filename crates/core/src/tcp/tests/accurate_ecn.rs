@@ -1,5 +1,7 @@
 //! Accurate ECN (RFC 9768) between two ends: what was marked is what the sender counts.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::packet::AccurateEcn;
 
@@ -44,6 +46,79 @@ fn the_sender_counts_what_the_receiver_saw() {
     }
 }
 
+/// ACKs of eight segments and more, as merged segments or thinned ACKs bring them: nothing was
+/// marked, and the sender counts nothing.
+#[test]
+fn a_long_ack_without_marks_counts_none() {
+    for control in ["cubic", "prague"] {
+        let config = accurate(|c| {
+            c.cc = crate::tcp::cc::CcConfig::by_name(control).unwrap();
+            (c.receiver.ack_every, c.receiver.quick_acks) = (16, 0);
+        });
+        let (seen, reductions, acks) = run(&config, &config, |_| false, u64::MAX);
+        assert!(acks > 50 && (seen, reductions) == (0, 0), "{control}: {seen} {reductions}, {acks} ACKs");
+    }
+}
+
+/// An ACK that reports no data and has no newer timestamp may be an old one.
+#[test]
+fn marks_of_an_ack_without_progress_wait_for_the_next() {
+    let config = accurate(|c| c.connection.handshake = false);
+    let mut sender = Sender::new(FlowId(0), 0, config.clone(), Streams::of(1, 0));
+    let mut out = Outputs::default();
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, u64::MAX, &mut out);
+    let mut ack = Packet::new(FlowId(0), crate::packet::Kind::Tcp, 0);
+    (ack.flags, ack.window) = (TcpFlags::ACK, 1 << 20);
+    let mut tell = |ace, segments: u32, ts_val| {
+        (ack.ack, ack.ts_val) = (Seq32(1 + segments * config.mss()), ts_val);
+        ack.set_accurate_ecn(AccurateEcn { ace, ce_bytes: None });
+        sender.on_packet(Time::ZERO + Span::from_ms(100), &ack, &mut out);
+        sender.marks_reported()
+    };
+    assert_eq!([tell(6, 1, 50), tell(7, 1, 50), tell(7, 1, 51), tell(1, 2, 51)], [1, 1, 2, 4]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// With the option the sender's count is the receiver's to the packet, whatever becomes of ACKs
+    /// and however long they are.
+    #[test]
+    fn every_mark_is_counted_once(
+        marked in prop::collection::vec(any::<bool>(), 1..40),
+        lost in prop::collection::vec(0u32..7, 0..30),
+        ack_every in 1u32..40,
+        rate in prop::option::of(10u64..200),
+    ) {
+        let config = accurate(|c| {
+            c.cc = crate::tcp::cc::CcConfig::by_name("prague").unwrap();
+            c.receiver.ack_every = ack_every;
+        });
+        let mss = u64::from(config.mss());
+        let mut pair = Pair::same(&config, Span::from_ms(10));
+        pair.rate = rate.map(DataRate::from_mbps);
+        let mut highest = 0;
+        pair.data_fate = Box::new(move |n, p| {
+            let is_new = p.seq.0 >= highest;
+            highest = highest.max(p.seq.0 + 1);
+            // The first ACKs say which of the option's counters grows.
+            let mark = is_new && n > 3 && marked[n as usize % marked.len()];
+            if mark { Fate::Mark } else { Fate::Pass }
+        });
+        // So many ACKs are lost, and one comes.
+        let lost: Vec<bool> = lost.iter().flat_map(|&n| (0..=n).map(move |i| i < n)).collect();
+        pair.ack_fate = Box::new(move |n, _| {
+            let is_lost = n > 3 && lost.get(n as usize - 4) == Some(&true);
+            if is_lost { Fate::Lose } else { Fate::Pass }
+        });
+        let mut pair = pair.start(600 * mss);
+        pair.run_for(Span::from_secs(10_000));
+        prop_assert!(pair.sender.is_idle());
+        prop_assert_eq!(pair.sender.marks_reported(), pair.receiver.stats().ce_received);
+    }
+}
+
 #[test]
 fn a_peer_that_does_not_know_it_gets_the_classic_echo() {
     let classic = config("linux-6", |c| c.ecn.enabled = true);
@@ -55,7 +130,7 @@ fn a_peer_that_does_not_know_it_gets_the_classic_echo() {
     }
 }
 
-/// The handshake, the field on ACKs, and the option from the first mark on.
+/// The handshake, and on ACKs the field and the option.
 #[test]
 fn it_is_on_the_wire_as_the_rfc_has_it() {
     let config = accurate(|_| {});
@@ -81,8 +156,8 @@ fn it_is_on_the_wire_as_the_rfc_has_it() {
     pair.drain();
     pair.run_for(Span::from_secs(1));
     let told = told.borrow();
-    assert!(told.iter().any(|t| t.0 == AccurateEcn { ace: 5, ce_bytes: None }));
+    assert_eq!(told[0], (AccurateEcn { ace: 5, ce_bytes: Some(0) }, config.header_bytes() + 12));
     let last = told.last().unwrap();
     assert_eq!(last.0, AccurateEcn { ace: 6, ce_bytes: Some(1448) });
-    assert_eq!(last.1, config.header_bytes() + 8);
+    assert_eq!(last.1, config.header_bytes() + 12);
 }
