@@ -54,7 +54,7 @@ DAEMONS: dict[str, Json | None] = {
         "correct_at": 3.0,
     },
 }
-"""The arms, and the parameters of their daemons as scenarios and `airtcp host coop` take them."""
+"""The variants, and the parameters of their daemons as scenarios and `airtcp host coop` take them."""
 
 FIGURES = {"goodput": ("goodput, Mbit/s", 2), "jain": ("Jain", 3), "ping": ("ping, ms", 0), "rtt": ("RTT, ms", 0)}
 """What each is called, and its digits."""
@@ -221,18 +221,18 @@ def coop(daemon: Json) -> str:
     return f"exec timeout {LAST_S + 1} {shlex.join(words)}"
 
 
-def row(arm: Json) -> tuple[str, int, int]:
+def row(variant: Json) -> tuple[str, int, int]:
     """A row of the table, and how many figures are inside of how many."""
-    cells, inside = [arm["arm"]], 0
+    cells, inside = [variant["variant"]], 0
     for figure, (_, digits) in FIGURES.items():
 
         def each(seen: list[float], _mean: float, digits: int = digits) -> str:
             return ", ".join(f"{value:.{digits}f}" for value in seen)
 
-        two, is_inside = hosts.inside(arm, figure, each, digits)
+        two, is_inside = hosts.inside(variant, figure, each, digits)
         cells += two
         inside += is_inside
-    validity = [run["validity"] for run in arm["real"]]
+    validity = [run["validity"] for run in variant["real"]]
     cells.append(", ".join(word if word == "valid" else f"**{word}**" for word in validity))
     return f"| {' | '.join(cells)} |", inside, len(FIGURES)
 
@@ -243,7 +243,7 @@ def table(data: Json) -> str:
     lines = [f"| | {head} | |", "|---" * (2 * len(FIGURES) + 2) + "|"]
     lines, end = hosts.counted(lines, data["rows"], row)
     beyond = ""
-    if (plain := data["rows"][0])["arm"] == "without the daemon" and "ratios" in plain["real"][0]:
+    if (plain := data["rows"][0])["variant"] == "without the daemon" and "ratios" in plain["real"][0]:
         real_ones, simulated_ones = (
             [float(sum(ratio >= CORRECT_AT for ratio in run["ratios"])) for run in plain[which]]
             for which in ("real", "simulated")
@@ -254,7 +254,7 @@ def table(data: Json) -> str:
             f"Without the daemon {mean:.1f} of ten real senders have a round trip of {CORRECT_AT:g} times the least "
             f"before second {WARMUP_S:g}, simulated {low:.1f} to {high:.1f}. "
         )
-    heard = sorted({run["most_heard"] for arm in data["rows"] for run in arm["real"] if run["most_heard"]})
+    heard = sorted({run["most_heard"] for variant in data["rows"] for run in variant["real"] if run["most_heard"]})
     told = f"Daemons counted {' to '.join(map(str, heard))} terminals at most. " if heard else ""
     return "\n".join([*lines, f"{end} {told}{beyond}{hosts.made_of(data)}"])
 
@@ -265,13 +265,17 @@ def main() -> None:
     place = (FIGURES_FILE, PAGE, PART) if arguments.page else None
     if arguments.simulated:
 
-        def simulate(arm: Json) -> list[Json]:
+        def simulate(variant: Json) -> list[Json]:
             with tempfile.TemporaryDirectory() as folder:
-                seeds = range(1, len(arm["simulated"]) + 1)
-                return [simulated(DAEMONS[arm["arm"]], seed, Path(folder)) for seed in seeds]
+                seeds = range(1, len(variant["simulated"]) + 1)
+                return [simulated(DAEMONS[variant["variant"]], seed, Path(folder)) for seed in seeds]
 
         data = hosts.simulated_again(
-            FIGURES_FILE, "; ".join(names), lambda arm: arm["arm"] in names, simulate, lambda arm: row(arm)[0]
+            FIGURES_FILE,
+            "; ".join(names),
+            lambda variant: variant["variant"] in names,
+            simulate,
+            lambda variant: row(variant)[0],
         )
         return hosts.finish(data, table(data), 1, place)
     rows: list[Json] = []
@@ -285,7 +289,7 @@ def main() -> None:
                 hosts.valid(partial(measured, daemon, seed, folder), lambda run: str(run["validity"]), given_up)
                 for seed in range(1, arguments.runs + 1)
             ]
-        rows.append({"arm": name, "real": done, "simulated": simulations, "given_up": given_up})
+        rows.append({"variant": name, "real": done, "simulated": simulations, "given_up": given_up})
         print(row(rows[-1])[0], flush=True)
     data = {"machine": page.machine(), "rows": rows}
     return hosts.finish(data, table(data), 1, place)

@@ -145,11 +145,14 @@ def test_a_run_that_is_not_valid_is_made_again() -> None:
 
 
 def test_real_runs_stay_when_the_others_are_simulated_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = {"machine": "there", "rows": [{"arm": arm, "real": [1], "simulated": [2, 3]} for arm in ("a", "b")]}
+    kept = {
+        "machine": "there",
+        "rows": [{"variant": variant, "real": [1], "simulated": [2, 3]} for variant in ("a", "b")],
+    }
     file = tmp_path / "figures.json"
     file.write_text(json.dumps(kept))
-    again = functools.partial(hosts.simulated_again, file, simulate=lambda arm: [0 for _ in arm["simulated"]])
-    found = again("b", lambda arm: arm["arm"] == "b", row=lambda arm: f"row {arm['arm']}")
+    again = functools.partial(hosts.simulated_again, file, simulate=lambda variant: [0 for _ in variant["simulated"]])
+    found = again("b", lambda variant: variant["variant"] == "b", row=lambda variant: f"row {variant['variant']}")
     assert found["machine"] == "there"
     assert found["rows"][0] == kept["rows"][0], "nobody asked for it"
     assert found["rows"][1]["real"] == [1]

@@ -33,7 +33,7 @@ fn find<'a>(
         .iter()
         .enumerate()
         .filter(|(_, (pid, _))| network.is_empty() || pid.to_string() == network)
-        .filter_map(|(place, (_, state))| Some((place, state.hosts.iter().find(|h| h.name == host)?)));
+        .filter_map(|(index, (_, state))| Some((index, state.hosts.iter().find(|h| h.name == host)?)));
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (None, _) => Err(Stop::bad_input(format!(
@@ -52,11 +52,11 @@ fn find<'a>(
 pub(crate) fn run(network: &str, host: &str, command: &[&str]) -> Result<ExitCode, Stop> {
     let networks = Networks::find();
     let shown: Vec<_> = networks.running.iter().map(|Running { process, state }| (process.pid, state)).collect();
-    let (place, host) = find(&shown, &networks.refused, network, host)?;
-    let Running { process: network, state } = &networks.running[place];
+    let (index, host) = find(&shown, &networks.refused, network, host)?;
+    let Running { process: network, state } = &networks.running[index];
     let Some(work) = &state.guests else { return shell::enter::run(network, state, host, command) };
-    let place = state.hosts.iter().position(|known| known.name == host.name).unwrap_or(0);
-    uml::request::run(network, work, place, command)
+    let index = state.hosts.iter().position(|known| known.name == host.name).unwrap_or(0);
+    uml::request::run(network, work, index, command)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ const LATE_BOUND: Span = Span::from_ms(1);
 /// A medium as the configuration describes it.
 struct MediumSetup {
     air: Air,
-    /// By place.
+    /// By index.
     names: Vec<String>,
     addresses: Vec<Address>,
     seed: u64,
@@ -162,14 +162,14 @@ fn medium_setup(config: &HwsimConfig) -> Result<MediumSetup, String> {
     }
     let mut addresses: Vec<Address> = (0..).take(names.len()).map(numbered).collect();
     for (name, address) in &config.radios {
-        let Some(place) = names.iter().position(|own| own == name) else {
+        let Some(index) = names.iter().position(|own| own == name) else {
             return Err(format!("--radio {name}={address}: no such radio; there are {}", names.join(", ")));
         };
-        addresses[place] = wmediumd::address(address).map_err(|why| format!("--radio {name}={address}: {why}"))?;
+        addresses[index] = wmediumd::address(address).map_err(|why| format!("--radio {name}={address}: {why}"))?;
     }
-    for (place, address) in addresses.iter().enumerate() {
-        if let Some(other) = addresses[..place].iter().position(|own| own == address) {
-            let (name, other) = (&names[place], &names[other]);
+    for (index, address) in addresses.iter().enumerate() {
+        if let Some(other) = addresses[..index].iter().position(|own| own == address) {
+            let (name, other) = (&names[index], &names[other]);
             return Err(format!(
                 "{other} and {name} have the address {}: --radio NAME=ADDRESS sets another",
                 address_text(*address)
@@ -205,7 +205,7 @@ fn print_radios(names: &[String], addresses: &[Address], known: &ModuleState) {
 /// A medium under way.
 struct RunningMedium {
     own: Conversation,
-    /// Names of radios, by place.
+    /// Names of radios, by index.
     names: Vec<String>,
     /// When each was found to have vanished.
     vanished_at: Vec<Option<Time>>,

@@ -89,7 +89,10 @@ impl Source {
 
     fn group(&mut self, tokens: &[TokenTree], at: usize, group: &Group, below: &Path) -> io::Result<()> {
         let before = |n: usize| at.checked_sub(n).and_then(|i| tokens.get(i));
-        let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+        let mut inner: Vec<TokenTree> = group.stream().into_iter().collect();
+        if ends_in_idle_comma(group.delimiter(), &inner, before(1)) {
+            inner.pop();
+        }
         if is_char(before(1), '!')
             && ["include", "include_str", "include_bytes"].iter().any(|name| is_word(before(2), name))
         {
@@ -177,6 +180,34 @@ fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
 
 fn is_char(token: Option<&TokenTree>, char: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == char)
+}
+
+/// Words before a parenthesis that begins an expression, a pattern or a type, and no arguments.
+const WORDS_BEFORE_TUPLES: [&str; 14] =
+    ["as", "box", "break", "dyn", "else", "for", "if", "in", "let", "match", "mut", "ref", "return", "while"];
+
+/// True if a comma before the closing bracket says nothing: rustfmt puts it there, or takes it away,
+/// as lines break. It makes a tuple of `(a,)`, and is a separator in `$(a,)*`. `before`: the token
+/// before the opening bracket.
+fn ends_in_idle_comma(delimiter: Delimiter, inner: &[TokenTree], before: Option<&TokenTree>) -> bool {
+    let [_, .., last] = inner else { return false };
+    if !is_char(Some(last), ',') || is_char(before, '$') {
+        return false;
+    }
+    let has_arguments = match before {
+        Some(TokenTree::Ident(name)) => !WORDS_BEFORE_TUPLES.iter().any(|word| name == word),
+        before => is_char(before, '!'),
+    };
+    match delimiter {
+        Delimiter::Bracket | Delimiter::Brace => true,
+        Delimiter::Parenthesis if has_arguments => true,
+        // Commas of types and closures look like those between the elements of a tuple.
+        Delimiter::Parenthesis => {
+            let is_in_doubt = inner.iter().any(|token| is_char(Some(token), '<') || is_char(Some(token), '|'));
+            !is_in_doubt && inner.iter().filter(|token| is_char(Some(token), ',')).count() > 1
+        }
+        Delimiter::None => false,
+    }
 }
 
 /// The longest operator that starts here.

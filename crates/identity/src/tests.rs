@@ -77,6 +77,9 @@ mod inner { fn of_tests() -> u32 { 5 } }
 mod tests;
 #[cfg(test)]
 pub(crate) const EXAMPLE: Hole = Hole { dup_acks: 0 };
+pub const PAIR: (u32, [u32; 2]) = (1, [2, 3]);
+pub const ONE: (u32,) = (4,);
+macro_rules! list { ($($value:expr,)*) => { [$($value),*] }; }
 pub struct Last;
 "#;
 const FILES: [(&str, &str); 16] = [
@@ -143,6 +146,12 @@ fn what_decides_no_result_keeps_the_name() {
         (lib, "mod inner { fn of_tests() -> u32 { 5 } }", "mod inner { fn of_tests() -> u32 { 6 } }"),
         (lib, "mod inner {", "use std::{fmt, io};\n#[cfg(all(test, unix))]\nmod inner {"),
         (lib, "dup_acks: 0", "dup_acks: 1"),
+        // rustfmt puts a comma before a closing bracket, or takes it away.
+        (lib, "b: u32)", "b: u32,)"),
+        (lib, "(1, [2, 3])", "(1, [2, 3],)"),
+        (lib, "[2, 3]", "[2, 3,]"),
+        (lib, "(\"profiles/linux.toml\")", "(\"profiles/linux.toml\",)"),
+        ("crates/core/src/queue.rs", "length: u32 }", "length: u32, }"),
         ("crates/core/src/tests.rs", "1", "2"),
         ("crates/core/src/queue/checks.rs", "mod deep;", "mod deep; mod more;"),
         ("crates/core/src/queue/checks/deep.rs", "1", "2"),
@@ -167,6 +176,9 @@ fn what_decides_results_gives_another_name() {
         (lib, "&& b", "|| b"),
         (lib, "\"reno\"", "\"re no\""),
         (lib, "sum(a", "s um(a"),
+        // A comma that makes a tuple, or that a macro waits for.
+        (lib, "(4,)", "(4)"),
+        (lib, "($($value:expr,)*)", "($($value:expr)*)"),
         // Behind everything that was left out as a test.
         (lib, "pub struct Last;", "pub struct Lost;"),
         (lib, "#[cfg(test)]\nmod inner", "#[cfg(not(test))]\nmod inner"),

@@ -13,9 +13,9 @@ use airtcp_sim::spec::{NodeId, RunSpec};
 /// The real stations of each cell, and the broadcasts on their way.
 #[derive(Debug, Default)]
 pub(crate) struct BroadcastCells {
-    /// By place of a real host: the others of its cells, the one behind it in the scenario first.
+    /// By index of a real host: the others of its cells, the one behind it in the scenario first.
     others: Vec<Vec<usize>>,
-    /// By place: which of the others is sent to next, so that no station's signal decides alone.
+    /// By index: which of the others is sent to next, so that no station's signal decides alone.
     next: Vec<usize>,
     /// By packet number: it is a broadcast.
     is_broadcast: Vec<bool>,
@@ -39,12 +39,12 @@ impl BroadcastCells {
     pub(crate) fn new(spec: &RunSpec, nodes: &[NodeId]) -> BroadcastCells {
         let access_points: Vec<Vec<NodeId>> = nodes.iter().map(|&host| access_points_of(spec, host)).collect();
         let share = |a: usize, b: usize| access_points[a].iter().any(|ap| access_points[b].contains(ap));
-        let places = nodes.len();
+        let hosts = nodes.len();
         let others_of = |own: usize| -> Vec<usize> {
-            let behind = (1..places).map(|further| (own + further) % places);
+            let behind = (1..hosts).map(|further| (own + further) % hosts);
             behind.filter(|&other| share(own, other)).collect()
         };
-        BroadcastCells { others: (0..places).map(others_of).collect(), next: vec![0; places], is_broadcast: Vec::new() }
+        BroadcastCells { others: (0..hosts).map(others_of).collect(), next: vec![0; hosts], is_broadcast: Vec::new() }
     }
 
     /// The host to which the next broadcast of `from` travels; `None`: no real host is in its cell.
@@ -57,14 +57,14 @@ impl BroadcastCells {
 
     /// A packet has got this number, in place of an earlier one.
     pub(crate) fn entered(&mut self, id: PacketId, is_broadcast: bool) {
-        let place = index(id);
-        if place >= self.is_broadcast.len() {
+        let slot = index(id);
+        if slot >= self.is_broadcast.len() {
             if !is_broadcast {
                 return;
             }
-            self.is_broadcast.resize(place + 1, false);
+            self.is_broadcast.resize(slot + 1, false);
         }
-        self.is_broadcast[place] = is_broadcast;
+        self.is_broadcast[slot] = is_broadcast;
     }
 
     /// Hosts that hear the packet of this number when it arrives, if it is a broadcast of `from`.

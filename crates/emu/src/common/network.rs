@@ -48,7 +48,7 @@ pub trait Network {
 pub struct Delivered {
     /// Its number.
     pub id: PacketId,
-    /// The host, by its place.
+    /// The host, by its index.
     pub to: usize,
     /// When it arrived.
     pub time: Time,

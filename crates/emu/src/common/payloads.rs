@@ -17,11 +17,11 @@ impl Payloads {
     /// Keeps a packet's bytes, in place of those of an earlier packet of that number, which the
     /// network has dropped.
     pub fn put(&mut self, id: PacketId, bytes: &[u8]) {
-        let place = index(id);
-        if place >= self.slots.len() {
-            self.slots.resize_with(place + 1, Vec::new);
+        let at = index(id);
+        if at >= self.slots.len() {
+            self.slots.resize_with(at + 1, Vec::new);
         }
-        let slot = &mut self.slots[place];
+        let slot = &mut self.slots[at];
         slot.clear();
         slot.extend_from_slice(bytes);
     }

@@ -31,7 +31,7 @@ table! {
 pub(crate) struct RadioTable(Vec<RadioRow>);
 
 impl RadioTable {
-    /// Table of a medium that ran for this long. `names` by place.
+    /// Table of a medium that ran for this long. `names` by index.
     pub(crate) fn of(mac: &HwsimMac, names: &[&str], lasted: Span) -> RadioTable {
         let name = |radio: RadioId| Cow::from(names.get(radio.index()).copied().unwrap_or_default().to_owned());
         let whole = real(lasted.as_ns());

@@ -53,10 +53,10 @@ impl Attached {
 pub(crate) struct SimulatedNetwork {
     world: World,
     reader: Reader,
-    /// By place of the real host.
+    /// By index of the real host.
     nodes: Vec<NodeId>,
-    /// By node: the real host's place.
-    place_of: Vec<Option<usize>>,
+    /// By node: the real host's index.
+    index_of: Vec<Option<usize>>,
     /// Takes what is for nobody on the network.
     gateway: Option<NodeId>,
     /// Names and addresses of all hosts.
@@ -104,12 +104,12 @@ pub(crate) fn attach(scenario: &Scenario, config: &RunConfig) -> Result<Attached
         }
     }
     let nodes: Vec<NodeId> = spec.external.hosts.iter().map(|host| host.node).collect();
-    let mut place_of = vec![None; spec.nodes.len()];
-    for (place, node) in nodes.iter().enumerate() {
-        place_of[node.index()] = Some(place);
+    let mut index_of = vec![None; spec.nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        index_of[node.index()] = Some(index);
     }
     let is_gateway = |real: &RealHost| Some(&real.name) == config.internet.as_ref();
-    let gateway = hosts.iter().position(is_gateway).map(|place| nodes[place]);
+    let gateway = hosts.iter().position(is_gateway).map(|index| nodes[index]);
     let all_hosts = (0..).zip(&spec.nodes).filter(|(_, node)| node.is_host);
     let all_hosts = all_hosts.map(|(i, node)| (node.name.clone(), addresses_of(i))).collect();
     let least_rtt = least_rtt(&spec, &nodes);
@@ -121,7 +121,7 @@ pub(crate) fn attach(scenario: &Scenario, config: &RunConfig) -> Result<Attached
         world,
         reader: Reader::default(),
         nodes,
-        place_of,
+        index_of,
         gateway,
         all_hosts,
         broadcast,
@@ -268,11 +268,11 @@ impl Network for SimulatedNetwork {
 
     fn inject(&mut self, from: usize, bytes: &[u8]) -> Result<PacketId, NotSent> {
         let read = self.reader.read(bytes).map_err(|_| NotSent::Unreadable)?;
-        let known = node_at(read.dst).map(NodeId).filter(|node| node.index() < self.place_of.len());
+        let known = node_at(read.dst).map(NodeId).filter(|node| node.index() < self.index_of.len());
         let is_elsewhere = known.is_none() && !read.dst.is_multicast() && !is_local(&read.dst);
         let is_to_all = is_to_all(&read.dst);
         let carrier = if is_to_all { self.broadcast.carrier(from) } else { None };
-        let carrier = carrier.and_then(|place| self.nodes.get(place)).copied();
+        let carrier = carrier.and_then(|index| self.nodes.get(index)).copied();
         let to = known.or(carrier).or(self.gateway.filter(|_| is_elsewhere)).ok_or(NotSent::Unroutable)?;
         let from = *self.nodes.get(from).ok_or(NotSent::Unroutable)?;
         let id = self.world.inject(from, to, read.packet).map_err(|_| NotSent::Unroutable)?;
@@ -283,13 +283,13 @@ impl Network for SimulatedNetwork {
 
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool {
         let Some(egress) = self.world.take_egress() else { return false };
-        let place = |node: NodeId| self.place_of.get(node.index()).copied().flatten();
+        let index = |node: NodeId| self.index_of.get(node.index()).copied().flatten();
         let is_marked = egress.packet().ecn == Ecn::Ce;
         let mut give_to = |to| give(Delivered { id: egress.id, to, time: egress.time, is_marked });
-        match place(egress.from).and_then(|from| self.broadcast.hearers(egress.id, from)) {
+        match index(egress.from).and_then(|from| self.broadcast.hearers(egress.id, from)) {
             Some(hearers) => hearers.iter().copied().for_each(&mut give_to),
             None => {
-                if let Some(to) = place(egress.to) {
+                if let Some(to) = index(egress.to) {
                     give_to(to);
                 }
             }

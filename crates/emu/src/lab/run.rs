@@ -121,15 +121,15 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     }
     let (running, clocks, devices) = begun_guests.map_err(Stop::failure)?;
     let mut guests = Vec::new();
-    for (place, ((radio, time), listener)) in scenario.radios.iter().zip(clocks).zip(devices).enumerate() {
-        guests.push(Guest::with_radio(&radio.name, place, time, listener));
+    for (index, ((radio, time), listener)) in scenario.radios.iter().zip(clocks).zip(devices).enumerate() {
+        guests.push(Guest::with_radio(&radio.name, index, time, listener));
     }
     let mut air = Air::new(&scenario.medium);
     for ap in scenario.aps() {
         air.mac.want_damaged(RadioId(count16(ap)), scenario.radios[ap].retry_out.is_some());
     }
-    for (place, _) in scenario.radios.iter().enumerate().filter(|(_, radio)| radio.mcs.is_some()) {
-        air.mac.fix_rate(RadioId(count16(place)));
+    for (index, _) in scenario.radios.iter().enumerate().filter(|(_, radio)| radio.mcs.is_some()) {
+        air.mac.fix_rate(RadioId(count16(index)));
     }
     let end = ASSOCIATION_TIME + scenario.duration;
     let time = Rc::new(Cell::new(Time::ZERO));
@@ -161,7 +161,7 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     drop(running);
     ran.or_else(Failure::unless_interrupted).map_err(|failure| {
         let last: Vec<String> =
-            (0..kernels.len()).flat_map(|place| work.last_lines(&files::log_file(place), 3)).collect();
+            (0..kernels.len()).flat_map(|index| work.last_lines(&files::log_file(index), 3)).collect();
         Stop::failure(format!("{failure}\n{}", last.join("\n")))
     })?;
     if let Some(why) = failed.or_else(|| not_ready(&work, &scenario).filter(|_| interrupted.get().is_none())) {
@@ -174,7 +174,7 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     let silent = tables::flows_without_data(&scenario, &observations);
     if !silent.is_empty() {
         let said: Vec<String> =
-            (0..scenario.radios.len()).flat_map(|place| work.last_lines(&script_log(place), 40)).collect();
+            (0..scenario.radios.len()).flat_map(|index| work.last_lines(&script_log(index), 40)).collect();
         let names = silent.join(", ");
         return Err(Stop::failure(format!("nothing was heard of the programs of {names}\n{}", said.join("\n"))));
     }
@@ -202,8 +202,8 @@ fn check_programs(security: Security) -> Result<(), Stop> {
 }
 
 /// File with the output of a kernel's script and programs.
-fn script_log(place: usize) -> String {
-    format!("{place}.out")
+fn script_log(index: usize) -> String {
+    format!("{index}.out")
 }
 
 /// Writes down what each kernel is to do, and how it is started.
@@ -216,23 +216,23 @@ fn write_scripts(
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
     let mut kernels = Vec::new();
-    for (place, radio) in scenario.radios.iter().enumerate() {
-        let is_ap = scenario.is_ap(place);
+    for (index, radio) in scenario.radios.iter().enumerate() {
+        let is_ap = scenario.is_ap(index);
         let conf = if is_ap {
-            script::hostapd(scenario, place, security)
+            script::hostapd(scenario, index, security)
         } else {
             script::supplicant(scenario, radio.ap, security)
         };
-        fs::write(work.join(format!("{place}.conf")), conf)?;
+        fs::write(work.join(format!("{index}.conf")), conf)?;
         fs::write(
-            work.join(format!("{place}.sh")),
-            script::script(scenario, place, security, &init.display().to_string()),
+            work.join(format!("{index}.sh")),
+            script::script(scenario, index, security, &init.display().to_string()),
         )?;
         let card = Card::Radio { from_boot: !scenario.band.is_at_5_ghz(), streams: radio.streams };
         kernels.push(Kernel {
             program: guests_config.kernel.clone(),
-            arguments: boot::arguments(work, place, &guests_config.memory, &init, card),
-            seed: scenario.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
+            arguments: boot::arguments(work, index, &guests_config.memory, &init, card),
+            seed: scenario.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(index))),
         });
     }
     Ok(kernels)
@@ -240,8 +240,8 @@ fn write_scripts(
 
 /// Error that a kernel's script reports, if there is one.
 fn script_error(work: &SharedFolder, scenario: &LabScenario) -> Option<String> {
-    scenario.radios.iter().enumerate().find_map(|(place, radio)| {
-        let text = work.ready(&ready_file(place))?;
+    scenario.radios.iter().enumerate().find_map(|(index, radio)| {
+        let text = work.ready(&ready_file(index))?;
         let why = text.strip_prefix("error ")?;
         Some(format!("{:?}: {}", radio.name, why.trim_end()))
     })
@@ -250,11 +250,11 @@ fn script_error(work: &SharedFolder, scenario: &LabScenario) -> Option<String> {
 /// Why a kernel is not ready, if one is not.
 fn not_ready(work: &SharedFolder, scenario: &LabScenario) -> Option<String> {
     script_error(work, scenario).or_else(|| {
-        let is_silent = |place: &usize| !work.has(&ready_file(*place));
-        let place = (0..scenario.radios.len()).find(is_silent)?;
-        let said = work.last_lines(&script_log(place), 40).join("\n");
+        let is_silent = |index: &usize| !work.has(&ready_file(*index));
+        let index = (0..scenario.radios.len()).find(is_silent)?;
+        let said = work.last_lines(&script_log(index), 40).join("\n");
         let lead = ASSOCIATION_TIME.as_secs_f64();
-        Some(format!("{:?} was not ready after {lead} s of its time\n{said}", scenario.radios[place].name))
+        Some(format!("{:?} was not ready after {lead} s of its time\n{said}", scenario.radios[index].name))
     })
 }
 
@@ -336,9 +336,9 @@ fn write_results(
 /// Runs as the first process of a laboratory's kernel: it never ends, since its end would be the
 /// kernel's.
 pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
-    let place = host.parse().unwrap_or(0);
-    if let Err(why) = run_script(work, place) {
-        let _ = write_atomically(&Path::new(GUEST_FOLDER).join(ready_file(place)), &format!("error {why}"));
+    let index = host.parse().unwrap_or(0);
+    if let Err(why) = run_script(work, index) {
+        let _ = write_atomically(&Path::new(GUEST_FOLDER).join(ready_file(index)), &format!("error {why}"));
     }
     loop {
         // Processes that programs leave behind are reaped; without any there is nothing to wait
@@ -349,20 +349,20 @@ pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
     }
 }
 
-fn run_script(work: &str, place: usize) -> Result<(), String> {
+fn run_script(work: &str, index: usize) -> Result<(), String> {
     let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
     mount_filesystems(work)?;
     // As systemd sets it.
     let _ = fs::write("/proc/sys/net/core/default_qdisc", "fq_codel");
     let shared = Path::new(GUEST_FOLDER);
-    let out = File::create(shared.join(script_log(place))).map_err(failed("what it says"))?;
+    let out = File::create(shared.join(script_log(index))).map_err(failed("what it says"))?;
     std::thread::sleep(time_to_begin());
     let mut shell = Command::new("/bin/sh");
-    shell.arg(shared.join(format!("{place}.sh"))).env_clear();
+    shell.arg(shared.join(format!("{index}.sh"))).env_clear();
     shell.env("PATH", script::PATH).env("TMPDIR", TEMP_FOLDER).env("HOME", TEMP_FOLDER).current_dir("/");
     shell.stdin(Stdio::null()).stdout(out.try_clone().map_err(failed("what it says"))?).stderr(out);
     let status = shell.status().map_err(failed("/bin/sh"))?;
-    if status.success() || shared.join(ready_file(place)).exists() {
+    if status.success() || shared.join(ready_file(index)).exists() {
         Ok(())
     } else {
         Err(format!("its script ended with {status}"))

@@ -40,14 +40,14 @@ pub(crate) struct LabScenario {
 }
 
 impl LabScenario {
-    /// True if the radio at this place is an access point.
-    pub(crate) fn is_ap(&self, place: usize) -> bool {
-        self.radios[place].ap == place
+    /// True if the radio of this index is an access point.
+    pub(crate) fn is_ap(&self, index: usize) -> bool {
+        self.radios[index].ap == index
     }
 
     /// Where the access points are.
     pub(crate) fn aps(&self) -> impl Iterator<Item = usize> {
-        (0..self.radios.len()).filter(|&place| self.is_ap(place))
+        (0..self.radios.len()).filter(|&index| self.is_ap(index))
     }
 }
 
@@ -71,7 +71,7 @@ impl Band {
 #[derive(Debug)]
 pub(crate) struct Radio {
     pub(crate) name: String,
-    /// The place of its access point, or its own.
+    /// The index of its access point, or its own.
     pub(crate) ap: usize,
     /// Streams that it has.
     pub(crate) streams: u8,
@@ -94,7 +94,7 @@ pub(crate) struct Offload {
 #[derive(Debug)]
 pub(crate) struct Wired {
     pub(crate) name: String,
-    /// The access point's place.
+    /// The access point's index.
     pub(crate) ap: usize,
     pub(crate) offload: Option<Offload>,
     /// The scenario has a receive offload that the laboratory has not.
@@ -113,7 +113,7 @@ pub(crate) struct Line {
     pub(crate) limit: u64,
 }
 
-/// A host, by its place.
+/// A host, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Host {
     Station(usize),
@@ -187,10 +187,10 @@ pub(crate) fn lab_scenario(spec: &RunSpec) -> Result<LabScenario, String> {
     };
     let name = |node: NodeId| spec.nodes[node.index()].name.clone();
     let mut radios = Vec::new();
-    for (place, radio) in channel.radios.iter().enumerate() {
+    for (index, radio) in channel.radios.iter().enumerate() {
         let name = name(radio.node);
-        let ap = ap_of[place].ok_or_else(|| format!("the radio of {name:?} has no access point"))?;
-        let read = radio_settings(&radio.config, place == ap).map_err(|why| format!("the radio of {name:?}: {why}"))?;
+        let ap = ap_of[index].ok_or_else(|| format!("the radio of {name:?} has no access point"))?;
+        let read = radio_settings(&radio.config, index == ap).map_err(|why| format!("the radio of {name:?}: {why}"))?;
         let (mcs, short_gi, retry_out) = read;
         let streams = radio.config.phy.streams;
         radios.push(Radio { name, ap, streams, mcs, short_gi, tcp: tcp_of(radio.node), retry_out });
@@ -203,8 +203,8 @@ pub(crate) fn lab_scenario(spec: &RunSpec) -> Result<LabScenario, String> {
     let mut wired = Vec::new();
     let mut nodes = Vec::new();
     for (node, about) in (0..).map(NodeId).zip(&spec.nodes) {
-        if let Some(place) = channel.radios.iter().position(|radio| radio.node == node) {
-            nodes.push((!aps.contains(&place)).then_some(Host::Station(place)));
+        if let Some(index) = channel.radios.iter().position(|radio| radio.node == node) {
+            nodes.push((!aps.contains(&index)).then_some(Host::Station(index)));
             continue;
         }
         let line = |from, to| {
@@ -241,7 +241,7 @@ pub(crate) fn lab_scenario(spec: &RunSpec) -> Result<LabScenario, String> {
         let kind = flow_kind(&flow.traffic).map_err(|why| format!("flow {:?}: {why}", flow.name))?;
         let (from, to) = (host(flow.from)?, host(flow.to)?);
         let ap_of_host = |host| match host {
-            Host::Station(place) => ap_of[place],
+            Host::Station(index) => ap_of[index],
             Host::Wired(n) => wired.get(n).map(|own| own.ap),
         };
         if ap_of_host(from) != ap_of_host(to) {

@@ -39,19 +39,19 @@ pub(crate) fn end_file(flow: usize, end: &str) -> String {
     format!("flow{flow}.{end}")
 }
 
-fn mac(place: usize) -> String {
-    let bytes = frame::address(airtcp_core::convert::count16(place));
+fn mac(index: usize) -> String {
+    let bytes = frame::address(airtcp_core::convert::count16(index));
     bytes.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-fn station_address(place: usize) -> String {
-    format!("10.1.{}.{}", place / 250, place % 250 + 1)
+fn station_address(index: usize) -> String {
+    format!("10.1.{}.{}", index / 250, index % 250 + 1)
 }
 
 fn address(host: Host) -> String {
     match host {
-        Host::Station(place) => station_address(place),
-        Host::Wired(place) => format!("10.2.{place}.2"),
+        Host::Station(index) => station_address(index),
+        Host::Wired(index) => format!("10.2.{index}.2"),
     }
 }
 
@@ -114,31 +114,31 @@ pub(crate) fn supplicant(scenario: &LabScenario, ap: usize, security: Security) 
 }
 
 /// The script of a radio's kernel.
-pub(crate) fn script(scenario: &LabScenario, place: usize, security: Security, program: &str) -> String {
-    let radio = &scenario.radios[place];
+pub(crate) fn script(scenario: &LabScenario, index: usize, security: Security, program: &str) -> String {
+    let radio = &scenario.radios[index];
     // The rules of a new kernel forbid access points at 5 GHz: such a radio is made here, with
     // rules of its own.
     let radio_5 =
         if scenario.band.is_at_5_ghz() { format!("must {program} lab-traffic new-radio\n") } else { String::new() };
     let mut text = format!(
-        "W={GUEST_FOLDER}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
+        "W={GUEST_FOLDER}\nfail() {{ echo \"error $1\" > $W/{index}.part; mv $W/{index}.part $W/{index}.ready; exit 1; }}\n\
         must() {{ \"$@\" || fail \"$* failed\"; }}\n\
         must mount -t debugfs none /sys/kernel/debug\nmust ip link set lo up\n{radio_5}\
         must ip link set wlan0 address {}\n",
-        mac(place)
+        mac(index)
     );
     tcp(&mut text, radio.tcp.as_deref(), "");
-    if scenario.is_ap(place) {
-        access_point(&mut text, scenario, place, program);
+    if scenario.is_ap(index) {
+        access_point(&mut text, scenario, index, program);
     } else {
-        station(&mut text, scenario, place, security);
+        station(&mut text, scenario, index, security);
     }
     let _ = writeln!(text, "must iw dev wlan0 set bitrates {}", rates(scenario, radio));
     for (number, flow) in scenario.flows.iter().enumerate() {
         for (host, is_source) in [(flow.from, true), (flow.to, false)] {
             let runs_here = match host {
-                Host::Station(station) => station == place,
-                Host::Wired(n) => place == scenario.wired[n].ap,
+                Host::Station(station) => station == index,
+                Host::Wired(n) => index == scenario.wired[n].ap,
             };
             if runs_here {
                 program_of(&mut text, scenario, number, host, is_source, program);
@@ -151,10 +151,10 @@ pub(crate) fn script(scenario: &LabScenario, place: usize, security: Security, p
         let _ = writeln!(
             text,
             "( {program} lab-traffic wait {end}; cd /sys/kernel/debug/ieee80211/phy0/retry_out; \
-            grep . seen disbelieved given_up late limited > $W/{place}.retry_out ) &"
+            grep . seen disbelieved given_up late limited > $W/{index}.retry_out ) &"
         );
     }
-    let _ = writeln!(text, "echo ready > $W/{place}.part; mv $W/{place}.part $W/{place}.ready");
+    let _ = writeln!(text, "echo ready > $W/{index}.part; mv $W/{index}.part $W/{index}.ready");
     text
 }
 
@@ -186,14 +186,14 @@ fn tcp(text: &mut String, config: Option<&airtcp_core::tcp::TcpConfig>, within: 
     }
 }
 
-fn access_point(text: &mut String, scenario: &LabScenario, place: usize, program: &str) {
+fn access_point(text: &mut String, scenario: &LabScenario, index: usize, program: &str) {
     let _ = writeln!(
         text,
-        "hostapd -B $W/{place}.conf > $W/{place}.hostapd 2>&1 || fail \"hostapd: $(tail -n 2 $W/{place}.hostapd)\"\n\
+        "hostapd -B $W/{index}.conf > $W/{index}.hostapd 2>&1 || fail \"hostapd: $(tail -n 2 $W/{index}.hostapd)\"\n\
         must ip addr add {}/16 dev wlan0\nmust sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'",
-        station_address(place)
+        station_address(index)
     );
-    for (n, host) in scenario.wired.iter().enumerate().filter(|(_, host)| host.ap == place) {
+    for (n, host) in scenario.wired.iter().enumerate().filter(|(_, host)| host.ap == index) {
         let within = format!("ip netns exec w{n} ");
         let _ = writeln!(
             text,
@@ -217,7 +217,7 @@ fn access_point(text: &mut String, scenario: &LabScenario, place: usize, program
         netem(text, host.up, "dev eth0", &within);
         tcp(text, host.tcp.as_deref(), &within);
     }
-    if let Some(table) = &scenario.radios[place].retry_out {
+    if let Some(table) = &scenario.radios[index].retry_out {
         let _ = writeln!(
             text,
             "R=/sys/kernel/debug/ieee80211/phy0/retry_out\n\
@@ -234,15 +234,15 @@ fn netem(text: &mut String, line: Line, device: &str, within: &str) {
     let _ = writeln!(text, "must {within}tc qdisc add {device} root netem delay {delay} rate {rate}bit limit {limit}");
 }
 
-fn station(text: &mut String, scenario: &LabScenario, place: usize, security: Security) {
+fn station(text: &mut String, scenario: &LabScenario, index: usize, security: Security) {
     // One after the other, when the access point is there.
-    let wait = 500 + 50 * place;
+    let wait = 500 + 50 * index;
     // netem takes packets from their sockets at once (skb_orphan_partial), so that small queues see
     // nothing.
-    if scenario.radios[place].tcp.as_ref().is_some_and(|tcp| tcp.host_queue.tsq == Tsq::Off) {
+    if scenario.radios[index].tcp.as_ref().is_some_and(|tcp| tcp.host_queue.tsq == Tsq::Off) {
         let _ = writeln!(text, "must tc qdisc add dev wlan0 root netem delay 1us limit 100000");
     }
-    let own = scenario.radios[place].ap;
+    let own = scenario.radios[index].ap;
     let ap = station_address(own);
     let _ = writeln!(
         text,
@@ -252,16 +252,16 @@ fn station(text: &mut String, scenario: &LabScenario, place: usize, security: Se
     );
     let (first, again) = if security == Security::Open {
         let iw = format!(
-            "iw dev wlan0 connect -w {} {} {} > $W/iw{place}.log 2>&1",
+            "iw dev wlan0 connect -w {} {} {} > $W/iw{index}.log 2>&1",
             ssid(own),
             frequency(scenario),
             mac(own)
         );
-        (format!("{iw} || fail \"no association: $(tail -n 1 $W/iw{place}.log)\""), iw)
+        (format!("{iw} || fail \"no association: $(tail -n 1 $W/iw{index}.log)\""), iw)
     } else {
-        let supplicant = format!("wpa_supplicant -B -P $P -i wlan0 -c $W/{place}.conf > $W/wpa{place}.log 2>&1");
+        let supplicant = format!("wpa_supplicant -B -P $P -i wlan0 -c $W/{index}.conf > $W/wpa{index}.log 2>&1");
         (
-            format!("P=$W/wpa{place}.pid\n{supplicant} || fail \"wpa_supplicant: $(tail -n 2 $W/wpa{place}.log)\""),
+            format!("P=$W/wpa{index}.pid\n{supplicant} || fail \"wpa_supplicant: $(tail -n 2 $W/wpa{index}.log)\""),
             format!("kill $(cat $P); while [ -e $P ]; do sleep 0.01; done; {supplicant}"),
         )
     };
@@ -277,7 +277,7 @@ fn station(text: &mut String, scenario: &LabScenario, place: usize, security: Se
         [ ${{up%.*}}${{up#*.}} -lt {latest_cs} ] || fail 'the access point does not answer'\n\
         iw dev wlan0 link | grep -q ^Connected || {{ {again}; }}\n\
         done",
-        station_address(place)
+        station_address(index)
     );
 }
 
@@ -285,7 +285,7 @@ fn program_of(text: &mut String, scenario: &LabScenario, number: usize, host: Ho
     let flow = &scenario.flows[number];
     let within = match host {
         Host::Station(_) => String::new(),
-        Host::Wired(place) => format!("ip netns exec w{place} "),
+        Host::Wired(index) => format!("ip netns exec w{index} "),
     };
     let at = |time: Time| (GuestTime::of(time) + ASSOCIATION_TIME).as_ns();
     let (start, stop, interval) = (at(flow.start), at(flow.stop), scenario.interval.as_ns());

@@ -21,10 +21,10 @@ fn example() -> LabScenario {
 fn scripts(scenario: &LabScenario) -> Vec<String> {
     let mut all = Vec::new();
     for security in [Security::Open, Security::Wpa2, Security::Wpa3] {
-        for place in 0..scenario.radios.len() {
-            all.push(script::script(scenario, place, security, "/media/init"));
-            all.push(script::hostapd(scenario, place, security));
-            all.push(script::supplicant(scenario, place, security));
+        for index in 0..scenario.radios.len() {
+            all.push(script::script(scenario, index, security, "/media/init"));
+            all.push(script::hostapd(scenario, index, security));
+            all.push(script::supplicant(scenario, index, security));
         }
     }
     all
@@ -54,8 +54,8 @@ fn names_do_not_reach_the_scripts_of_guests() {
 #[test]
 fn scripts_are_ones_that_a_shell_reads() {
     let scenario = example();
-    for place in 0..scenario.radios.len() {
-        let text = script::script(&scenario, place, Security::Wpa2, "/media/init");
+    for index in 0..scenario.radios.len() {
+        let text = script::script(&scenario, index, Security::Wpa2, "/media/init");
         let mut shell = Command::new("/bin/sh").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
         shell.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         assert!(shell.wait().unwrap().success());

@@ -24,7 +24,7 @@ pub(crate) fn run(network: &Process, state: &State, host: &StateHost, command: &
     if !is_same_open_file(&users(&own)?, &users(&first)?) {
         kinds |= CloneFlags::CLONE_NEWUSER;
     }
-    let place = std::env::current_dir();
+    let folder = std::env::current_dir();
     setns(&entry, kinds).map_err(|e| gone("entering it", &e.desc()))?;
     let (name, arguments) = match command {
         [] => (std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned()), &[][..]),
@@ -32,8 +32,8 @@ pub(crate) fn run(network: &Process, state: &State, host: &StateHost, command: &
     };
     let mut command = Command::new(&name);
     command.args(arguments).envs(host.variables());
-    if let Ok(place) = place {
-        command.current_dir(place);
+    if let Ok(folder) = folder {
+        command.current_dir(folder);
     }
     // The terminal's signals are for the command; this process only waits for it.
     let mut ignored = SigSet::empty();

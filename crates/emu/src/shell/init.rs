@@ -28,7 +28,7 @@ use crate::common::sys::{ChildSetup, Processors, inherited, pin_to};
 /// Orders of the driver to init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct InitConfig {
-    /// In this order they start, and by their place they are reported.
+    /// In this order they start, and by their index they are reported.
     pub(crate) commands: Vec<Program>,
     /// Text of `/etc/hosts`.
     pub(crate) hosts: String,
@@ -90,8 +90,8 @@ struct Init {
 
 /// Output of a program, line by line.
 struct Output {
-    /// The program, by its place.
-    place: usize,
+    /// The program, by its index.
+    index: usize,
     host: String,
     from: File,
     line: Vec<u8>,
@@ -123,14 +123,14 @@ fn start(config: RawFd) -> Result<Init, String> {
     // Where it is refused they may be anywhere, and the verdict says what came of it.
     let _ = pin_to(Processors::Others);
     let mut init = Init { orders, reports, children: Vec::new(), outputs: Vec::new(), signals };
-    for (place, program) in config.commands.iter().enumerate() {
-        let child = init.spawn(place, program).map_err(|error| {
+    for (index, program) in config.commands.iter().enumerate() {
+        let child = init.spawn(index, program).map_err(|error| {
             let argv = program.argv.join(" ");
             to_stderr(format_args!("error: host {:?}: cannot run {argv:?}: {error}", program.host));
         });
         init.children.push(child.ok());
-        if init.children[place].is_none() {
-            init.report(place, 127);
+        if init.children[index].is_none() {
+            init.report(index, 127);
         }
     }
     Ok(init)
@@ -167,7 +167,7 @@ fn own_files(config: &InitConfig) -> Result<(), String> {
 }
 
 impl Init {
-    fn spawn(&mut self, place: usize, program: &Program) -> io::Result<Pid> {
+    fn spawn(&mut self, index: usize, program: &Program) -> io::Result<Pid> {
         let [name, arguments @ ..] = program.argv.as_slice() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is empty"));
         };
@@ -189,7 +189,7 @@ impl Init {
             nix::fcntl::fcntl(&from, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
             command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
             self.outputs.push(Output {
-                place,
+                index,
                 host: program.host.clone(),
                 from: from.into(),
                 line: Vec::new(),
@@ -201,9 +201,9 @@ impl Init {
         Ok(Pid::from_raw(signed32(child.id())))
     }
 
-    fn report(&mut self, place: usize, status: i32) {
+    fn report(&mut self, index: usize, status: i32) {
         // Without a driver there is nobody to tell, and the next poll ends this process.
-        let _ = writeln!(self.reports, "{place} {status}");
+        let _ = writeln!(self.reports, "{index} {status}");
     }
 
     fn serve(&mut self) {
@@ -217,10 +217,10 @@ impl Init {
                 continue;
             }
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-            let mut place = 0;
+            let mut index = 0;
             self.outputs.retain_mut(|output| {
-                place += 1;
-                !ready[place + 1] || output.copy() != CopyResult::Last
+                index += 1;
+                !ready[index + 1] || output.copy() != CopyResult::Last
             });
             if ready[0] {
                 while let Ok(Some(_)) = self.signals.read_signal() {}
@@ -250,11 +250,11 @@ impl Init {
                 }
                 _ => return,
             };
-            if let Some(place) = self.children.iter().position(|&known| known == Some(child)) {
-                self.children[place] = None;
+            if let Some(index) = self.children.iter().position(|&known| known == Some(child)) {
+                self.children[index] = None;
                 // The network may end with this report: first what the program wrote last.
-                self.outputs.retain_mut(|output| output.place != place || output.copy_the_rest());
-                self.report(place, status);
+                self.outputs.retain_mut(|output| output.index != index || output.copy_the_rest());
+                self.report(index, status);
             }
         }
     }

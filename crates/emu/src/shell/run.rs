@@ -67,9 +67,9 @@ pub(crate) fn run(config: &RunConfig) -> Result<ExitCode, Stop> {
     let mut attached = attach(&scenario, config)?;
     if !config.gates.is_empty() {
         attached.network.report_releases();
-        let is_gated = |place: &usize| config.gates.contains(&attached.hosts[*place].name);
+        let is_gated = |index: &usize| config.gates.contains(&attached.hosts[*index].name);
         if let Some(wired) =
-            (0..attached.hosts.len()).filter(is_gated).find(|&place| !attached.network.has_radio(place))
+            (0..attached.hosts.len()).filter(is_gated).find(|&index| !attached.network.has_radio(index))
         {
             return Err(Stop::bad_input(format!(
                 "--gate {}: it sends by a wire, which takes every packet at once: small queues hold data back at a radio only",
@@ -239,8 +239,8 @@ impl<'a> RunningNetwork<'a> {
         let Attached { network, hosts: reals, left_out, least_rtt, .. } = attached;
         let lost = vec![None; hosts.len()];
         let mut driver = Driver::new(network, Tuns(hosts));
-        let gated = (0..reals.len()).filter(|&place| config.gates.contains(&reals[place].name));
-        gated.for_each(|place| driver.gate(place));
+        let gated = (0..reals.len()).filter(|&index| config.gates.contains(&reals[index].name));
+        gated.for_each(|index| driver.gate(index));
         Ok(RunningNetwork {
             config,
             driver,
@@ -294,7 +294,7 @@ impl<'a> RunningNetwork<'a> {
             }
         }
         self.programs.read_reports();
-        if let Some(Some(status)) = self.deciding_command().and_then(|place| self.programs.status.get(place)) {
+        if let Some(Some(status)) = self.deciding_command().and_then(|index| self.programs.status.get(index)) {
             return Some(EndReason::Command(*status));
         }
         if self.programs.init_has_ended() {
@@ -348,17 +348,17 @@ impl<'a> RunningNetwork<'a> {
         let timeout = TimeSpec::nanoseconds(i64::try_from(sleep.as_ns()).unwrap_or(i64::MAX));
         let RunningNetwork { driver, signals, programs, .. } = self;
         // A device that is gone has an error to tell, always.
-        let there = |place: &usize| !driver.ports.0[*place].tun.is_gone();
-        let places: Vec<usize> = (0..driver.ports.count()).filter(there).collect();
-        let tun = |&place: &usize| PollFd::new(driver.ports.0[place].tun.as_fd(), PollFlags::POLLIN);
-        let mut fds: Vec<PollFd> = places.iter().map(tun).collect();
+        let there = |index: &usize| !driver.ports.0[*index].tun.is_gone();
+        let indices: Vec<usize> = (0..driver.ports.count()).filter(there).collect();
+        let tun = |&index: &usize| PollFd::new(driver.ports.0[index].tun.as_fd(), PollFlags::POLLIN);
+        let mut fds: Vec<PollFd> = indices.iter().map(tun).collect();
         fds.push(PollFd::new(signals.as_fd(), PollFlags::POLLIN));
         fds.push(PollFd::new(programs.reports.as_fd(), PollFlags::POLLIN));
         let woken = ppoll(&mut fds, Some(timeout), None).unwrap_or(0);
         if woken > 0 {
             let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
             drop(fds);
-            places.iter().zip(ready).filter(|(_, ready)| *ready).for_each(|(&host, _)| driver.wake(host));
+            indices.iter().zip(ready).filter(|(_, ready)| *ready).for_each(|(&host, _)| driver.wake(host));
         } else if left <= SHORT_SLEEP + SHORT_SLEEP {
             while self.clock.now() < until {
                 std::hint::spin_loop();
@@ -383,14 +383,14 @@ impl<'a> RunningNetwork<'a> {
         let keep = self.store.is_some();
         let is_shown = !self.config.quiet && nix::unistd::isatty(std::io::stderr()).unwrap_or(false);
         if keep || is_shown {
-            for (place, host) in self.driver.ports.0.iter().enumerate() {
+            for (index, host) in self.driver.ports.0.iter().enumerate() {
                 if keep {
                     for ended in ended_connections(&host.ends) {
-                        self.connections.ended(now, place, &host.name, ended);
+                        self.connections.ended(now, index, &host.name, ended);
                     }
                 }
                 if let Ok(open) = open_connections(&host.sockets) {
-                    self.connections.sample(now, place, &host.name, open, keep);
+                    self.connections.sample(now, index, &host.name, open, keep);
                 }
             }
         }
@@ -457,8 +457,8 @@ impl<'a> RunningNetwork<'a> {
                 gate: None,
             })
             .collect();
-        for (place, host) in hosts.iter_mut().enumerate() {
-            host.gate = self.driver.gate_report(place);
+        for (index, host) in hosts.iter_mut().enumerate() {
+            host.gate = self.driver.gate_report(index);
         }
         let without =
             hosts.iter().zip(&self.lost).filter_map(|(host, why)| Some(format!("{}: {}", host.name, (*why)?)));
@@ -547,14 +547,14 @@ impl Programs {
         let failed = |error: std::io::Error| Stop::failure(format!("starting the programs: {error}"));
         let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(|error| failed(error.into()));
         let ((orders, give), (reports, report)) = (pipe()?, pipe()?);
-        let place = |name: &str| hosts.iter().position(|host| host.name == name);
+        let index = |name: &str| hosts.iter().position(|host| host.name == name);
         let programs = config.commands.iter().filter_map(|command| {
-            let place = place(&command.host)?;
+            let index = index(&command.host)?;
             Some(Program {
                 host: command.host.clone(),
-                namespace: hosts[place].namespace(),
+                namespace: hosts[index].namespace(),
                 argv: command.argv.clone(),
-                env: environment[place].clone(),
+                env: environment[index].clone(),
                 in_front: command.in_front,
             })
         });
@@ -597,12 +597,12 @@ impl Programs {
                     continue;
                 }
                 let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
-                let Some((place, status)) = line.split_once(' ') else { continue };
-                if place == OUTPUT_LOST {
+                let Some((index, status)) = line.split_once(' ') else { continue };
+                if index == OUTPUT_LOST {
                     self.output_error.get_or_insert(status.to_owned());
                 }
-                let place = place.parse::<usize>().unwrap_or(usize::MAX);
-                if let (Some(known), Ok(status)) = (self.status.get_mut(place), status.parse()) {
+                let index = index.parse::<usize>().unwrap_or(usize::MAX);
+                if let (Some(known), Ok(status)) = (self.status.get_mut(index), status.parse()) {
                     *known = Some(status);
                 }
             }

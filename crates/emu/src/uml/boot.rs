@@ -49,7 +49,7 @@ pub(crate) enum Card {
     },
 }
 
-/// The arguments of a guest's kernel. `host` is its place; files of this run are in `work`.
+/// The arguments of a guest's kernel. `host` is its index; files of this run are in `work`.
 pub(crate) fn arguments(work: &Path, host: usize, memory: &str, init: &Path, card: Card) -> Vec<String> {
     let (time, net) = sockets(work, host);
     let (device, role, radios) = match card {
@@ -118,7 +118,7 @@ pub(crate) fn begin(
     let mut running = Running { init: command.spawn().map_err(failed)? };
     let begun = Instant::now();
     let mut clocks = Vec::new();
-    for (place, (listener, kernel)) in times.iter().zip(kernels).enumerate() {
+    for (index, (listener, kernel)) in times.iter().zip(kernels).enumerate() {
         loop {
             match listener.accept() {
                 Ok((clock, _)) => {
@@ -129,7 +129,7 @@ pub(crate) fn begin(
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     let has_ended = running.init.try_wait().map_err(failed)?.is_some();
                     if has_ended || begun.elapsed() > CONNECT {
-                        let last = work.last_lines(&files::log_file(place), 5).join("\n");
+                        let last = work.last_lines(&files::log_file(index), 5).join("\n");
                         return Err(format!("the kernel {} did not start:\n{last}", kernel.program.display()));
                     }
                     if interrupted() {
@@ -169,7 +169,7 @@ fn start(work: &Path, kernels: &[Kernel]) -> std::io::Result<()> {
     personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE)?;
     // Before the first guest can put anything in their place.
     let logs = (0..kernels.len())
-        .map(|place| File::create_new(work.join(files::log_file(place))))
+        .map(|index| File::create_new(work.join(files::log_file(index))))
         .collect::<Result<Vec<_>, _>>()?;
     for (kernel, log) in kernels.iter().zip(logs) {
         let mut command = Command::new(&kernel.program);

@@ -107,7 +107,7 @@ pub struct Controller<N, T> {
     pub network: N,
     /// Sees their packets.
     pub tap: T,
-    /// By place.
+    /// By index.
     pub guests: Vec<Guest>,
     payloads: Payloads,
     now: GuestTime,
@@ -241,11 +241,11 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// # Errors
     /// A guest has failed, or all of them wait for ever.
     pub fn run(&mut self, check: &mut dyn FnMut(usize) -> Decision) -> Result<(), Failure> {
-        for place in 0..self.guests.len() {
-            let guest = &self.guests[place];
+        for index in 0..self.guests.len() {
+            let guest = &self.guests[index];
             self.patience.watch(&guest.time).map_err(|error| guest.fails(error))?;
             self.patience.time_goes_on();
-            self.start(place)?;
+            self.start(index)?;
         }
         self.run_loop(check)
     }
@@ -253,12 +253,12 @@ impl<N: Network, T: Tap> Controller<N, T> {
     fn run_loop(&mut self, check: &mut dyn FnMut(usize) -> Decision) -> Result<(), Failure> {
         loop {
             self.collect()?;
-            for place in 0..self.guests.len() {
-                self.call(place)?;
+            for index in 0..self.guests.len() {
+                self.call(index)?;
             }
             let deadline = self.deadline();
             let requests = self.guests.iter().enumerate();
-            let (at, place) = requests.map(|(place, guest)| (guest.request, place)).min().unwrap_or((NEVER, 0));
+            let (at, index) = requests.map(|(index, guest)| (guest.request, index)).min().unwrap_or((NEVER, 0));
             let next = at.min(deadline).max(self.now);
             if self.has_begun() && next > self.now {
                 let (now, then) = (self.now(), next.min(self.end).network());
@@ -303,11 +303,11 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 }
                 continue;
             }
-            let others = self.guests.iter().enumerate().filter(|&(other, _)| other != place);
+            let others = self.guests.iter().enumerate().filter(|&(other, _)| other != index);
             let others = others.map(|(_, guest)| guest.request).min().unwrap_or(NEVER);
             let free_until = others.min(deadline).min(self.end).min(self.now + FREE);
-            self.run_guest(place, free_until)?;
-            match check(place) {
+            self.run_guest(index, free_until)?;
+            match check(index) {
                 Decision::Continue => {}
                 Decision::Wake => self.wake_soon(COMMANDS),
                 Decision::End => return Ok(()),
@@ -316,8 +316,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
     }
 
     /// A guest begins, and runs until it waits.
-    fn start(&mut self, place: usize) -> Result<(), Failure> {
-        let guest = &mut self.guests[place];
+    fn start(&mut self, index: usize) -> Result<(), Failure> {
+        let guest = &mut self.guests[index];
         let begun = guest.read_message(&mut self.patience)?;
         if begun.op != Op::Start {
             return Err(guest.fails("its first message is not that it starts"));
@@ -329,36 +329,36 @@ impl<N: Network, T: Tap> Controller<N, T> {
             .set_len(4096)
             .and_then(|()| File::open("/dev/null"))
             .and_then(|log| {
-                let id = u64::try_from(place).unwrap_or(0);
+                let id = u64::try_from(index).unwrap_or(0);
                 let answer = Message { op: Op::Ack, seq: begun.seq, time: id };
                 answer.write_with(&guest.time, &[shared.as_raw_fd(), log.as_raw_fd()])
             })
             .map_err(|error| guest.fails(error))?;
         guest.is_waiting = false;
         guest.free_until = GuestTime::ZERO;
-        self.serve(place, &mut |controller| controller.guests[place].is_waiting)
+        self.serve(index, &mut |controller| controller.guests[index].is_waiting)
     }
 
-    fn run_guest(&mut self, place: usize, free_until: GuestTime) -> Result<(), Failure> {
+    fn run_guest(&mut self, index: usize, free_until: GuestTime) -> Result<(), Failure> {
         let now = self.now;
-        let guest = &mut self.guests[place];
+        let guest = &mut self.guests[index];
         guest.free_until = now;
         if free_until > now {
             guest.free_until = free_until;
-            self.send_time(place, Op::FreeUntil, free_until)?;
+            self.send_time(index, Op::FreeUntil, free_until)?;
         }
-        self.guests[place].request = NEVER;
-        self.guests[place].is_waiting = false;
-        self.send_time(place, Op::Run, now)?;
-        self.serve(place, &mut |controller| controller.guests[place].is_waiting)
+        self.guests[index].request = NEVER;
+        self.guests[index].is_waiting = false;
+        self.send_time(index, Op::Run, now)?;
+        self.serve(index, &mut |controller| controller.guests[index].is_waiting)
     }
 
     /// Tells a guest something about time, and serves it until it has understood.
-    fn send_time(&mut self, place: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
-        let guest = &mut self.guests[place];
+    fn send_time(&mut self, index: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
+        let guest = &mut self.guests[index];
         let seq = guest.send_message(&mut self.patience, op, time).map_err(|error| guest.socket_failure(&error))?;
         loop {
-            let guest = &self.guests[place];
+            let guest = &self.guests[index];
             let message = guest.read_message(&mut self.patience)?;
             if message.op == Op::Ack {
                 if message.seq == seq {
@@ -366,14 +366,14 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 }
                 return Err(guest.fails("it acknowledges what it was not told"));
             }
-            self.on_time(place, message)?;
+            self.on_time(index, message)?;
         }
     }
 
     /// Answers a guest until `is_done`, or until it has ended.
-    fn serve(&mut self, place: usize, is_done: &mut dyn FnMut(&Self) -> bool) -> Result<(), Failure> {
+    fn serve(&mut self, index: usize, is_done: &mut dyn FnMut(&Self) -> bool) -> Result<(), Failure> {
         while !is_done(self) {
-            let guest = &self.guests[place];
+            let guest = &self.guests[index];
             let device = guest.net.as_ref().map_or(guest.listener.as_fd(), AsFd::as_fd);
             let mut fds = [PollFd::new(guest.time.as_fd(), PollFlags::POLLIN), PollFd::new(device, PollFlags::POLLIN)];
             self.patience.wait(&mut fds).map_err(|error| guest.socket_failure(&error))?;
@@ -382,31 +382,31 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 let Some(device) = &guest.net else {
                     let (stream, _) = guest.listener.accept().map_err(|error| guest.fails(error))?;
                     self.patience.watch(&stream).map_err(|error| guest.fails(error))?;
-                    self.guests[place].net = Some(stream);
+                    self.guests[index].net = Some(stream);
                     continue;
                 };
                 let request =
                     Request::read(device, &mut self.patience).map_err(|error| guest.socket_failure(&error))?;
-                self.on_request(place, request)?;
+                self.on_request(index, request)?;
             } else if time {
                 let message = guest.read_message(&mut self.patience)?;
-                self.on_time(place, message)?;
+                self.on_time(index, message)?;
             }
         }
         Ok(())
     }
 
-    fn on_time(&mut self, place: usize, message: Message) -> Result<(), Failure> {
+    fn on_time(&mut self, index: usize, message: Message) -> Result<(), Failure> {
         let mut answer = Message { op: Op::Ack, seq: message.seq, time: 0 };
         match message.op {
-            Op::Request => self.guests[place].request = GuestTime::from_ns(message.time).min(NEVER),
-            Op::Wait => self.guests[place].is_waiting = true,
+            Op::Request => self.guests[index].request = GuestTime::from_ns(message.time).min(NEVER),
+            Op::Wait => self.guests[index].is_waiting = true,
             Op::Get => answer.time = self.now.as_ns(),
             Op::Update => {
                 let time = GuestTime::from_ns(message.time);
-                let guest = &self.guests[place];
+                let guest = &self.guests[index];
                 if guest.is_waiting || time < self.now || time > guest.free_until {
-                    return Err(self.guests[place].fails("it moved time further than it may"));
+                    return Err(self.guests[index].fails("it moved time further than it may"));
                 }
                 self.now = time;
                 if self.has_begun() {
@@ -415,42 +415,42 @@ impl<N: Network, T: Tap> Controller<N, T> {
             }
             Op::GetDay => answer.time = DAY.as_ns(),
             Op::Ack | Op::Start | Op::Run | Op::FreeUntil => {
-                return Err(self.guests[place].fails("a message about time that it may not send now"));
+                return Err(self.guests[index].fails("a message about time that it may not send now"));
             }
         }
-        let guest = &self.guests[place];
+        let guest = &self.guests[index];
         answer.write(&guest.time, &mut self.patience).map_err(|error| guest.socket_failure(&error))
     }
 
-    fn on_request(&mut self, place: usize, request: Request) -> Result<(), Failure> {
-        let guest = &mut self.guests[place];
+    fn on_request(&mut self, index: usize, request: Request) -> Result<(), Failure> {
+        let guest = &mut self.guests[index];
         let (answer, todo) = guest.device.handle(request).map_err(|fault| guest.fails(fault))?;
         match todo {
-            Todo::ReadQueue(queue) if queue == guest.send_queue() => self.read_sent(place)?,
+            Todo::ReadQueue(queue) if queue == guest.send_queue() => self.read_sent(index)?,
             Todo::ReadQueue(_) => guest.refill().map_err(|fault| guest.fails(fault))?,
             Todo::Nothing => {}
         }
-        let must_stop = self.guests[place].needs_call().map_err(|fault| self.guests[place].fails(fault))?;
+        let must_stop = self.guests[index].needs_call().map_err(|fault| self.guests[index].fails(fault))?;
         let deadline = self.deadline();
         let until = if must_stop { self.now } else { deadline.max(self.now) };
         // While it starts or waits for its turn it was not told any time.
-        if until < self.guests[place].free_until && !self.guests[place].is_waiting {
-            self.guests[place].free_until = until;
-            self.send_time(place, Op::FreeUntil, until)?;
+        if until < self.guests[index].free_until && !self.guests[index].is_waiting {
+            self.guests[index].free_until = until;
+            self.send_time(index, Op::FreeUntil, until)?;
         }
         let Some(answer) = answer else { return Ok(()) };
-        let guest = &self.guests[place];
+        let guest = &self.guests[index];
         let Some(device) = guest.net.as_ref() else { return Ok(()) };
         self.patience.write(device, &answer).map_err(|error| guest.socket_failure(&error))
     }
 
     /// Sends what a guest has put into its queue.
-    fn read_sent(&mut self, place: usize) -> Result<(), Failure> {
+    fn read_sent(&mut self, index: usize) -> Result<(), Failure> {
         let now = self.now();
         let has_begun = self.has_begun();
         let mut is_busy = false;
         let Controller { network, tap, guests, payloads, packet, .. } = self;
-        let guest = &mut guests[place];
+        let guest = &mut guests[index];
         let queue = guest.send_queue();
         // It waits meanwhile, unless it lies: then what it offers has no end.
         for _ in 0..guest.device.queues[queue].size() {
@@ -462,7 +462,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let Some(head) = taken.map_err(|fault| guest.fails(fault))? else { break };
             if guest.has_radio {
                 if has_begun {
-                    network.take_message(place, packet).map_err(|why| guest.fails(why))?;
+                    network.take_message(index, packet).map_err(|why| guest.fails(why))?;
                     guest.counts.sent += 1;
                 }
                 guest.complete(head).map_err(|fault| guest.fails(fault))?;
@@ -471,10 +471,10 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let bytes = packet.get(HEADER + ETHERNET..).unwrap_or(&[]);
             let mut holding = None;
             if has_begun && is_ip(packet) {
-                match network.inject(place, bytes) {
+                match network.inject(index, bytes) {
                     Ok(id) => {
                         is_busy = true;
-                        tap.packet(now, place, true, bytes);
+                        tap.packet(now, index, true, bytes);
                         payloads.put(id, bytes);
                         holding = network.holding();
                         guest.counts.sent += 1;
@@ -522,8 +522,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
         if let Some(fault) = fault {
             return Err(fault);
         }
-        while let Some((place, message)) = network.next_message() {
-            let Some(guest) = guests.get_mut(place) else { continue };
+        while let Some((index, message)) = network.next_message() {
+            let Some(guest) = guests.get_mut(index) else { continue };
             if !guest.enqueue(message) {
                 continue;
             }
@@ -546,9 +546,9 @@ impl<N: Network, T: Tap> Controller<N, T> {
     }
 
     /// Tells a guest of buffers that came back. It asks for its turn then, now.
-    fn call(&mut self, place: usize) -> Result<(), Failure> {
+    fn call(&mut self, index: usize) -> Result<(), Failure> {
         for queue in [RECEIVE, SEND] {
-            let guest = &mut self.guests[place];
+            let guest = &mut self.guests[index];
             if !guest.to_call[queue] {
                 continue;
             }
@@ -559,7 +559,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             }
             guest.device.call(queue, &mut self.patience).map_err(|error| guest.socket_failure(&error))?;
             loop {
-                let guest = &self.guests[place];
+                let guest = &self.guests[index];
                 let Some(answers) = guest.device.requests() else { break };
                 let mut fds = [
                     PollFd::new(answers.as_fd(), PollFlags::POLLIN),
@@ -569,7 +569,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 let [answer, time] = fds.map(|fd| fd.any().unwrap_or(true));
                 if time {
                     let message = guest.read_message(&mut self.patience)?;
-                    self.on_time(place, message)?;
+                    self.on_time(index, message)?;
                 } else if answer {
                     guest.device.read_answer(&mut self.patience).map_err(|error| guest.socket_failure(&error))?;
                     break;

@@ -32,7 +32,7 @@ pub(crate) struct GuestConfig {
     /// Text of `/etc/hosts`.
     pub(crate) hosts: String,
     pub(crate) env: Vec<(String, String)>,
-    /// By their place among all commands, and what they read.
+    /// By their index among all commands, and what they read.
     pub(crate) commands: Vec<(usize, Vec<String>, Input)>,
     /// Where commands start.
     pub(crate) folder: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) fn ready_file(host: usize) -> String {
     format!("{host}.ready")
 }
 
-/// File with a command's output. `command`: its place, or the name of a [`CommandRequest`].
+/// File with a command's output. `command`: its index, or the name of a [`CommandRequest`].
 pub(crate) fn output_file(command: impl Display) -> String {
     format!("command{command}.out")
 }

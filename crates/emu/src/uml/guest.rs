@@ -67,10 +67,10 @@ pub struct Counts {
 }
 
 impl Guest {
-    /// A guest whose clock has connected; its device will come to `listener`. `place` tells its
+    /// A guest whose clock has connected; its device will come to `listener`. `index` tells its
     /// address from those of others.
-    pub fn new(name: &str, place: usize, mtu: u16, time: UnixStream, listener: UnixListener) -> Guest {
-        let [low, high, ..] = place.to_le_bytes();
+    pub fn new(name: &str, index: usize, mtu: u16, time: UnixStream, listener: UnixListener) -> Guest {
+        let [low, high, ..] = index.to_le_bytes();
         // Locally administered.
         let mac = [0x02, 0, 0, 0, high, low];
         Guest {
@@ -100,8 +100,8 @@ impl Guest {
     }
 
     /// A guest whose device is a radio.
-    pub fn with_radio(name: &str, place: usize, time: UnixStream, listener: UnixListener) -> Guest {
-        Guest { device: Device::radio(), has_radio: true, ..Guest::new(name, place, 0, time, listener) }
+    pub fn with_radio(name: &str, index: usize, time: UnixStream, listener: UnixListener) -> Guest {
+        Guest { device: Device::radio(), has_radio: true, ..Guest::new(name, index, 0, time, listener) }
     }
 
     /// The queue from which it receives.
@@ -140,14 +140,14 @@ impl Guest {
 
     /// Puts a packet into its receive queue; false: there is no room.
     fn receive(&mut self, frame: &[u8]) -> Result<bool, Fault> {
-        let place = self.receive_queue();
+        let index = self.receive_queue();
         let Guest { device, to_call, .. } = self;
-        let queue = &mut device.queues[place];
+        let queue = &mut device.queues[index];
         let Some(head) = queue.take(&device.memory)? else { return Ok(false) };
         let fits = queue.write(&device.memory, frame)?;
         let len = if fits { u32::try_from(frame.len()).unwrap_or(0) } else { 0 };
         queue.give(&device.memory, head, len)?;
-        to_call[place] = true;
+        to_call[index] = true;
         Ok(true)
     }
 
@@ -173,11 +173,11 @@ impl Guest {
 
     /// Gives a buffer back that was sent from.
     pub(super) fn complete(&mut self, head: u16) -> Result<(), Fault> {
-        let place = self.send_queue();
+        let index = self.send_queue();
         let Guest { device, to_call, completed, has_radio, .. } = self;
-        device.queues[place].give(&device.memory, head, 0)?;
+        device.queues[index].give(&device.memory, head, 0)?;
         *completed = completed.wrapping_add(1);
-        to_call[place] |= !*has_radio || *completed % COMPLETION_BATCH == 0;
+        to_call[index] |= !*has_radio || *completed % COMPLETION_BATCH == 0;
         Ok(())
     }
 
@@ -194,8 +194,8 @@ impl Guest {
 
     /// True if it has to be told of something.
     pub(super) fn needs_call(&self) -> Result<bool, Fault> {
-        for (place, queue) in self.device.queues.iter().enumerate() {
-            if self.to_call[place] && queue.wants_call(&self.device.memory)? {
+        for (index, queue) in self.device.queues.iter().enumerate() {
+            if self.to_call[index] && queue.wants_call(&self.device.memory)? {
                 return Ok(true);
             }
         }

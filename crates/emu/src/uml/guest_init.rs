@@ -40,10 +40,10 @@ pub(crate) const TEMP_FOLDER: &str = "/run/tmp";
 
 /// Runs as a guest's first process. It never ends: its end would be the kernel's.
 pub(crate) fn run(work: &str, host: &str) -> ExitCode {
-    let place = host.parse().unwrap_or(0);
-    let done = run_guest(work, place);
+    let index = host.parse().unwrap_or(0);
+    let done = run_guest(work, index);
     let why = done.err().unwrap_or_default();
-    let _ = write_atomically(&Path::new(GUEST_FOLDER).join(ready_file(place)), &format!("error {why}"));
+    let _ = write_atomically(&Path::new(GUEST_FOLDER).join(ready_file(index)), &format!("error {why}"));
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }
@@ -72,12 +72,12 @@ pub(crate) fn mount_filesystems(work: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn run_guest(work: &str, place: usize) -> Result<(), String> {
+fn run_guest(work: &str, index: usize) -> Result<(), String> {
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     let none: Option<&str> = None;
     mount_filesystems(work)?;
     let shared = Path::new(GUEST_FOLDER);
-    let text = fs::read_to_string(shared.join(config_file(place))).map_err(failed("what it is told"))?;
+    let text = fs::read_to_string(shared.join(config_file(index))).map_err(failed("what it is told"))?;
     let config: GuestConfig = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let _ = nix::unistd::sethostname(&config.host);
     fs::write("/run/hosts", &config.hosts).map_err(failed("/run/hosts"))?;
@@ -89,7 +89,7 @@ fn run_guest(work: &str, place: usize) -> Result<(), String> {
     let net = Net::set_up(&config.device, at, config.mtu).map_err(failed("its device"))?;
     let is = set_sysctls(&config.host, &net, at, &config.sysctls)?;
     let is: Vec<String> = is.iter().map(|sysctl| format!("{}={}", sysctl.key, sysctl.value)).collect();
-    write_atomically(&shared.join(ready_file(place)), &format!("ready {}", is.join("\n")))
+    write_atomically(&shared.join(ready_file(index)), &format!("ready {}", is.join("\n")))
         .map_err(failed("being ready"))?;
     // Before the first child, so that none of them ends unseen.
     let ends = SigSet::from(Signal::SIGCHLD);
@@ -103,7 +103,7 @@ fn run_guest(work: &str, place: usize) -> Result<(), String> {
     std::thread::sleep(time_to_begin());
     let mut guest = RunningGuest {
         config,
-        place,
+        index,
         signals,
         sockets,
         ended,
@@ -124,7 +124,7 @@ fn run_guest(work: &str, place: usize) -> Result<(), String> {
 /// A guest whose network has begun.
 struct RunningGuest {
     config: GuestConfig,
-    place: usize,
+    index: usize,
     signals: SignalFd,
     sockets: Netlink,
     ended: Netlink,
@@ -228,8 +228,8 @@ impl RunningGuest {
                 Ok(WaitStatus::StillAlive) | Err(_) => return Ok(()),
                 Ok(_) => continue,
             };
-            if let Some(place) = self.running.iter().position(|(known, _)| *known == pid.as_raw()) {
-                let (_, command) = self.running.remove(place);
+            if let Some(index) = self.running.iter().position(|(known, _)| *known == pid.as_raw()) {
+                let (_, command) = self.running.remove(index);
                 let path = Path::new(GUEST_FOLDER).join(status_file(&command));
                 write_atomically(&path, &code.to_string()).map_err(|error| format!("a status: {error}"))?;
             }
@@ -248,7 +248,7 @@ impl RunningGuest {
         }
         let mut line = serde_json::to_vec(&snapshot)?;
         line.push(b'\n');
-        let path = Path::new(GUEST_FOLDER).join(connections_file(self.place));
+        let path = Path::new(GUEST_FOLDER).join(connections_file(self.index));
         OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
     }
 
@@ -274,7 +274,7 @@ impl RunningGuest {
             let Some(asked) = text.ok().and_then(|text| serde_json::from_str::<CommandRequest>(&text).ok()) else {
                 continue;
             };
-            if asked.host == self.place {
+            if asked.host == self.index {
                 self.start(name, &asked.argv, &asked.folder, &asked.input)?;
             }
         }

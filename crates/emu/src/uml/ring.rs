@@ -229,9 +229,9 @@ impl Queue {
     /// [`MOST_PIECES`].
     fn walk(&mut self, memory: &Memory, head: u16) -> Result<(), Fault> {
         self.pieces.clear();
-        let mut place = head;
+        let mut next = head;
         loop {
-            if place >= self.size {
+            if next >= self.size {
                 return Err(Fault::Ring("a descriptor is beyond its end"));
             }
             if self.pieces.len() >= usize::from(self.size).min(MOST_PIECES) {
@@ -239,7 +239,7 @@ impl Queue {
             }
             // Once: the guest may change it meanwhile.
             let mut raw = [0; 16];
-            memory.read(self.descriptors + u64::from(place) * DESCRIPTOR, &mut raw)?;
+            memory.read(self.descriptors + u64::from(next) * DESCRIPTOR, &mut raw)?;
             let [a0, a1, a2, a3, a4, a5, a6, a7, l0, l1, l2, l3, f0, f1, n0, n1] = raw;
             let at = u64::from_le_bytes([a0, a1, a2, a3, a4, a5, a6, a7]);
             let (len, flags) = (u32::from_le_bytes([l0, l1, l2, l3]), u16::from_le_bytes([f0, f1]));
@@ -251,7 +251,7 @@ impl Queue {
             if flags & NEXT == 0 {
                 return Ok(());
             }
-            place = u16::from_le_bytes([n0, n1]);
+            next = u16::from_le_bytes([n0, n1]);
         }
     }
 

@@ -81,8 +81,8 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     let (running, clocks, devices) = begun_guests.map_err(Stop::failure)?;
     let Attached { network, hosts: real, left_out, .. } = attached;
     let mut guests = Vec::new();
-    for (place, ((real, time), listener)) in real.iter().zip(clocks).zip(devices).enumerate() {
-        guests.push(Guest::new(&real.name, place, real.mtu, time, listener));
+    for (index, ((real, time), listener)) in real.iter().zip(clocks).zip(devices).enumerate() {
+        guests.push(Guest::new(&real.name, index, real.mtu, time, listener));
     }
     let lasts = config.for_s.map(Span::from_secs_f64);
     let mut controller = Controller::new(network, recorder, guests, lasts);
@@ -94,7 +94,7 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     let _shown =
         shown.publish().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
     let typed_at = inputs.iter().position(|input| matches!(input, Input::Terminal(_)));
-    let keyboard = typed_at.map(|place| Keyboard::open(place.to_string())).transpose();
+    let keyboard = typed_at.map(|index| Keyboard::open(index.to_string())).transpose();
     let keyboard = keyboard.map_err(|error| Stop::failure(format!("the terminal: {error}")))?;
     let supervisor = Rc::new(RefCell::new(Supervisor {
         outputs: Outputs::new(config, Rc::clone(&work)),
@@ -133,7 +133,7 @@ pub(crate) fn run(config: &RunConfig, guests_config: &GuestsConfig) -> Result<Ex
     }
     if let Err(failure) = ran.or_else(Failure::unless_interrupted) {
         let last: Vec<String> =
-            (0..kernels.len()).flat_map(|place| work.last_lines(&files::log_file(place), 3)).collect();
+            (0..kernels.len()).flat_map(|index| work.last_lines(&files::log_file(index), 3)).collect();
         return Err(Stop::failure(format!("{failure}\n{}", last.join("\n"))));
     }
     let wall_s = begun.elapsed().as_secs_f64();
@@ -190,7 +190,7 @@ fn write_guest_configs(
     let hosts = hosts_file(attached.network.all_hosts(), attached.has_v6());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut kernels = Vec::new();
-    for (place, (real, env)) in attached.hosts.iter().zip(environment(config, attached)).enumerate() {
+    for (index, (real, env)) in attached.hosts.iter().zip(environment(config, attached)).enumerate() {
         let commands = config.commands.iter().enumerate().filter(|(_, command)| command.host == real.name);
         let guest_config = GuestConfig {
             host: real.name.clone(),
@@ -200,14 +200,14 @@ fn write_guest_configs(
             sysctls: real.sysctls.clone(),
             hosts: hosts.clone(),
             env,
-            commands: commands.map(|(place, command)| (place, command.argv.clone(), inputs[place].clone())).collect(),
+            commands: commands.map(|(index, command)| (index, command.argv.clone(), inputs[index].clone())).collect(),
             folder: folder.clone(),
         };
-        fs::write(work.join(files::config_file(place)), serde_json::to_vec(&guest_config)?)?;
+        fs::write(work.join(files::config_file(index)), serde_json::to_vec(&guest_config)?)?;
         kernels.push(Kernel {
             program: guests_config.kernel.clone(),
-            arguments: boot::arguments(work, place, &guests_config.memory, &init, Card::Net),
-            seed: attached.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
+            arguments: boot::arguments(work, index, &guests_config.memory, &init, Card::Net),
+            seed: attached.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(index))),
         });
     }
     Ok(kernels)
@@ -215,34 +215,34 @@ fn write_guest_configs(
 
 /// True if a guest says that it could not do what it was told.
 fn has_failed(work: &SharedFolder, hosts: usize) -> bool {
-    let says = |place| work.ready(&files::ready_file(place)).is_some_and(|said| said.starts_with("error "));
+    let says = |index| work.ready(&files::ready_file(index)).is_some_and(|said| said.starts_with("error "));
     (0..hosts).any(says)
 }
 
 /// Why a guest did not get ready, if one did not.
 fn not_ready(work: &SharedFolder, real: &[RealHost]) -> Option<String> {
-    real.iter().enumerate().find_map(|(place, real)| {
-        let said = work.ready(&files::ready_file(place)).unwrap_or_default();
+    real.iter().enumerate().find_map(|(index, real)| {
+        let said = work.ready(&files::ready_file(index)).unwrap_or_default();
         if said.starts_with("ready ") {
             return None;
         }
-        let log = work.last_lines(&files::log_file(place), usize::MAX).join("\n");
+        let log = work.last_lines(&files::log_file(index), usize::MAX).join("\n");
         let why = said.strip_prefix("error ").unwrap_or(log.trim_end());
         Some(format!("host {:?} was not ready when the network began: {why}", real.name))
     })
 }
 
-/// Inputs of the configured commands, by their place. A file that is whole is put where guests find
+/// Inputs of the configured commands, by their index. A file that is whole is put where guests find
 /// it.
 fn inputs(config: &RunConfig, work: &Path) -> std::io::Result<Vec<Input>> {
-    let input = |(place, command): (usize, &crate::common::config::CommandConfig)| {
+    let input = |(index, command): (usize, &crate::common::config::CommandConfig)| {
         if !command.reads {
             return Ok(Input::Nothing);
         }
         if is_terminal() {
             return Ok(Input::Terminal(TerminalSettings::of_stdin()));
         }
-        std::io::copy(&mut std::io::stdin(), &mut fs::File::create(work.join(input_file(&place.to_string())))?)?;
+        std::io::copy(&mut std::io::stdin(), &mut fs::File::create(work.join(input_file(&index.to_string())))?)?;
         Ok(Input::File)
     };
     config.commands.iter().enumerate().map(input).collect()
@@ -374,7 +374,7 @@ fn span(duration: Duration) -> Span {
 /// Outputs of commands, and how they end.
 struct Outputs {
     work: Rc<SharedFolder>,
-    /// By place: the host, and whether it is in front.
+    /// By index: the host, and whether it is in front.
     commands: Vec<(String, bool)>,
     /// End of a line. A terminal in raw mode needs the carriage return as well.
     line_end: &'static str,
@@ -405,11 +405,11 @@ impl Outputs {
 
     /// `Over` if the command that decides has ended, or all of them.
     fn read_status(&mut self) -> Decision {
-        for (place, status) in self.status.iter_mut().enumerate().filter(|(_, status)| status.is_none()) {
-            let text = self.work.status(&files::status_file(place));
+        for (index, status) in self.status.iter_mut().enumerate().filter(|(_, status)| status.is_none()) {
+            let text = self.work.status(&files::status_file(index));
             *status = text.and_then(|text| text.trim().parse().ok());
         }
-        let decided = self.decider.is_some_and(|place| self.status[place].is_some());
+        let decided = self.decider.is_some_and(|index| self.status[index].is_some());
         let all = !self.status.is_empty() && self.status.iter().all(Option::is_some);
         if decided || all { Decision::End } else { Decision::Continue }
     }
@@ -426,19 +426,19 @@ impl Outputs {
 
     fn show_to(&mut self, out: &mut dyn Write) -> std::io::Result<()> {
         let mut written = Ok(());
-        for (place, (host, in_front)) in self.commands.iter().enumerate() {
-            let Some(mut file) = self.work.read(&files::output_file(place)) else { continue };
+        for (index, (host, in_front)) in self.commands.iter().enumerate() {
+            let Some(mut file) = self.work.read(&files::output_file(index)) else { continue };
             // As far as it is written: whoever writes on meanwhile is read the next time.
             let end = UntrustedFolder::written(&file);
             let mut bytes = Vec::new();
-            while self.shown[place] < end {
+            while self.shown[index] < end {
                 bytes.clear();
-                let most = OUTPUT_BATCH_BYTES.min(end - self.shown[place]);
-                let read = file.seek(SeekFrom::Start(self.shown[place]));
+                let most = OUTPUT_BATCH_BYTES.min(end - self.shown[index]);
+                let read = file.seek(SeekFrom::Start(self.shown[index]));
                 if read.and_then(|_| (&mut file).take(most).read_to_end(&mut bytes)).is_err() {
                     break;
                 }
-                let is_last = self.status[place].is_some() && self.shown[place] + most == end;
+                let is_last = self.status[index].is_some() && self.shown[index] + most == end;
                 let lines = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
                 // A line that fills a lot has no end.
                 let is_whole = *in_front || is_last || (lines == 0 && most == OUTPUT_BATCH_BYTES);
@@ -446,7 +446,7 @@ impl Outputs {
                 if whole == 0 {
                     break;
                 }
-                self.shown[place] += u64::from(count(whole));
+                self.shown[index] += u64::from(count(whole));
                 let mut text = Vec::new();
                 if *in_front {
                     text.extend_from_slice(&bytes[..whole]);
@@ -463,15 +463,15 @@ impl Outputs {
 
     fn code(&self, config: &RunConfig) -> i32 {
         let last = config.commands.len().checked_sub(1);
-        self.decider.or(last).and_then(|place| self.status.get(place).copied().flatten()).unwrap_or(0)
+        self.decider.or(last).and_then(|index| self.status.get(index).copied().flatten()).unwrap_or(0)
     }
 }
 
 /// Tables of what the guests' kernels knew of their connections.
 fn connections(real: &[RealHost], work: &SharedFolder) -> Vec<Table> {
     let mut log = ConnectionLog::default();
-    for (place, real) in real.iter().enumerate() {
-        let Some(file) = work.read(&files::connections_file(place)) else { continue };
+    for (index, real) in real.iter().enumerate() {
+        let Some(file) = work.read(&files::connections_file(index)) else { continue };
         let mut file = BufReader::new(file.take(MAX_CONNECTIONS_BYTES));
         let mut line = Vec::new();
         // A line that is cut or too long is no look, and the rest of it neither.
@@ -480,8 +480,8 @@ fn connections(real: &[RealHost], work: &SharedFolder) -> Vec<Table> {
             line.clear();
             let Ok(snapshot) = snapshot else { continue };
             let at = Time::from_ns(snapshot.ns);
-            snapshot.ended.into_iter().for_each(|ended| log.ended(at, place, &real.name, ended));
-            log.sample(at, place, &real.name, snapshot.open, true);
+            snapshot.ended.into_iter().for_each(|ended| log.ended(at, index, &real.name, ended));
+            log.sample(at, index, &real.name, snapshot.open, true);
         }
     }
     let names: Vec<String> = real.iter().map(|real| real.name.clone()).collect();
@@ -509,8 +509,8 @@ fn finish(
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
     controller.tap.end().map_err(Stop::failure)?;
     let Some(record) = &config.record else { return Ok(()) };
-    let hosts = result.real.iter().zip(&controller.guests).enumerate().map(|(place, (real, guest))| {
-        let said = result.work.ready(&files::ready_file(place)).unwrap_or_default();
+    let hosts = result.real.iter().zip(&controller.guests).enumerate().map(|(index, (real, guest))| {
+        let said = result.work.ready(&files::ready_file(index)).unwrap_or_default();
         let sysctls = said.strip_prefix("ready ").unwrap_or("").lines();
         let sysctls =
             sysctls.filter_map(|line| line.split_once('=')).map(|(key, is)| (key.to_owned(), Value::from(is)));
@@ -594,8 +594,8 @@ mod tests {
         fs::write(folder.join(files::output_file(0)), "in front").unwrap();
         fs::write(folder.join(files::output_file(1)), "one\ntw").unwrap();
         assert_eq!(shown(&mut outputs), "in frontserver: one\n");
-        for place in [0, 1] {
-            let file = OpenOptions::new().write(true).open(folder.join(files::output_file(place))).unwrap();
+        for index in [0, 1] {
+            let file = OpenOptions::new().write(true).open(folder.join(files::output_file(index))).unwrap();
             file.set_len(1 << 40).unwrap();
         }
         assert!(shown(&mut outputs).len() < 1 << 20);

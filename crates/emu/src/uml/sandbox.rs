@@ -51,8 +51,8 @@ pub(super) fn enter(work: &Path, programs: &[&Path]) -> Result<(), String> {
         }
         Err(error) => return Err(failed("read-only files")(error)),
     }
-    for place in [work, Path::new(MEMORY)] {
-        set_mount(&path(place)?, false, 0, libc::MOUNT_ATTR_RDONLY).map_err(failed("a folder to write in"))?;
+    for folder in [work, Path::new(MEMORY)] {
+        set_mount(&path(folder)?, false, 0, libc::MOUNT_ATTR_RDONLY).map_err(failed("a folder to write in"))?;
     }
     keep_capabilities(READS).map_err(failed("capabilities"))
 }

@@ -37,16 +37,16 @@ impl SharedFolder {
     pub(crate) fn make(kernel: &Path) -> Result<SharedFolder, String> {
         let working_folder = std::env::current_dir().unwrap_or_default();
         let is_free = |at: &&str| Path::new(at).is_dir() && !working_folder.starts_with(at) && !kernel.starts_with(at);
-        let Some(place) = PLACES.into_iter().find(is_free) else {
+        let Some(folder) = PLACES.into_iter().find(is_free) else {
             return Err(format!("none of {} is a folder that guests can use", PLACES.join(", ")));
         };
         let none: Option<&str> = None;
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         unshare(CloneFlags::CLONE_NEWNS)
             .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))
-            .and_then(|()| mount(Some("airtcp"), place, Some("tmpfs"), flags, Some(OPTIONS)))
-            .map_err(|error| format!("a private folder at {place}: {error}"))?;
-        SharedFolder::of(Path::new(place)).map_err(|error| format!("a private folder at {place}: {error}"))
+            .and_then(|()| mount(Some("airtcp"), folder, Some("tmpfs"), flags, Some(OPTIONS)))
+            .map_err(|error| format!("a private folder at {folder}: {error}"))?;
+        SharedFolder::of(Path::new(folder)).map_err(|error| format!("a private folder at {folder}: {error}"))
     }
 
     /// A folder that is there.

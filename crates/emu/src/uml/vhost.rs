@@ -143,7 +143,7 @@ impl Device {
         Device { memory: Memory::default(), queues: Default::default(), config, features: FEATURES, requests: None }
     }
 
-    /// A device of `mac80211_hwsim`, whose queues have the places of a network card's the other way
+    /// A device of `mac80211_hwsim`, whose queues have the indices of a network card's the other way
     /// round.
     pub fn radio() -> Device {
         Device {
@@ -187,8 +187,8 @@ impl Device {
             }
             SET_VRING_ADDR => {
                 let (descriptors, used, available) = (u64_at(body, 8)?, u64_at(body, 16)?, u64_at(body, 24)?);
-                let place = self.place(body)?;
-                self.queues[place].set_addresses(&self.memory, descriptors, used, available)?;
+                let index = self.index(body)?;
+                self.queues[index].set_addresses(&self.memory, descriptors, used, available)?;
                 None
             }
             SET_VRING_ENABLE => {
@@ -197,7 +197,7 @@ impl Device {
                 None
             }
             VRING_KICK => {
-                todo = Todo::ReadQueue(self.place(body)?);
+                todo = Todo::ReadQueue(self.index(body)?);
                 None
             }
             // Notices are messages: descriptors for them are not used.
@@ -214,18 +214,18 @@ impl Device {
         Ok((reply, todo))
     }
 
-    fn place(&self, body: &[u8]) -> Result<usize, Fault> {
-        let place = usize::try_from(u32_at(body, 0)?).unwrap_or(usize::MAX);
-        if place < self.queues.len() {
-            Ok(place)
+    fn index(&self, body: &[u8]) -> Result<usize, Fault> {
+        let index = usize::try_from(u32_at(body, 0)?).unwrap_or(usize::MAX);
+        if index < self.queues.len() {
+            Ok(index)
         } else {
-            Err(Fault::Message(format!("its device has no queue {place}")))
+            Err(Fault::Message(format!("its device has no queue {index}")))
         }
     }
 
     fn queue(&mut self, body: &[u8]) -> Result<&mut Queue, Fault> {
-        let place = self.place(body)?;
-        Ok(&mut self.queues[place])
+        let index = self.index(body)?;
+        Ok(&mut self.queues[index])
     }
 
     /// The part of the configuration that is asked for, behind the head of the question.
@@ -236,8 +236,8 @@ impl Device {
             return Err(Fault::Message("the size of a configuration does not fit its message".to_owned()));
         }
         let mut answer = body.to_vec();
-        for (place, byte) in answer[12..].iter_mut().enumerate() {
-            *byte = from.checked_add(place).and_then(|at| self.config.get(at)).copied().unwrap_or(0);
+        for (index, byte) in answer[12..].iter_mut().enumerate() {
+            *byte = from.checked_add(index).and_then(|at| self.config.get(at)).copied().unwrap_or(0);
         }
         Ok(answer)
     }
@@ -253,8 +253,8 @@ impl Device {
     /// The guest has ended.
     pub fn call(&self, queue: usize, patience: &mut Patience) -> io::Result<()> {
         let Some(requests) = self.requests() else { return Err(io::ErrorKind::NotConnected.into()) };
-        let place = u64::try_from(queue).unwrap_or(0);
-        patience.write_theirs(requests, &message(VRING_CALL, VERSION | WANTS_REPLY, &place.to_le_bytes()))
+        let index = u64::try_from(queue).unwrap_or(0);
+        patience.write_theirs(requests, &message(VRING_CALL, VERSION | WANTS_REPLY, &index.to_le_bytes()))
     }
 
     /// Reads the answer to [`Self::call`].
@@ -285,8 +285,8 @@ fn memory_of(body: &[u8], files: &mut Vec<OwnedFd>) -> Result<Memory, Fault> {
         return Err(Fault::Message(format!("{count} regions of memory with {} descriptors", files.len())));
     }
     let mut regions = Vec::with_capacity(count);
-    for (place, file) in files.drain(..).enumerate() {
-        let at = 8 + 32 * place;
+    for (index, file) in files.drain(..).enumerate() {
+        let at = 8 + 32 * index;
         let (start, len, offset) = (u64_at(body, at + 16)?, u64_at(body, at + 8)?, u64_at(body, at + 24)?);
         regions.push(Region { start, len, offset, file: File::from(file) });
     }

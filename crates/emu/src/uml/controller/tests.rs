@@ -319,12 +319,12 @@ impl Fake {
     }
 }
 
-fn guest(name: &str, place: usize) -> (Guest, UnixStream, PathBuf) {
-    let path = std::env::temp_dir().join(format!("airtcp-{}-{name}-{place}.net", std::process::id()));
+fn guest(name: &str, index: usize) -> (Guest, UnixStream, PathBuf) {
+    let path = std::env::temp_dir().join(format!("airtcp-{}-{name}-{index}.net", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
-    (Guest::new(name, place, 1500, ours, listener), theirs, path)
+    (Guest::new(name, index, 1500, ours, listener), theirs, path)
 }
 
 /// Two clients: the first sends `packets`, one a millisecond, and the second sends each back.

@@ -74,9 +74,9 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 /// All that a controller does with a queue.
-fn use_queue(device: &mut Device, place: usize) -> Result<(), Fault> {
+fn use_queue(device: &mut Device, index: usize) -> Result<(), Fault> {
     let Device { memory, queues, .. } = device;
-    let queue = &mut queues[place];
+    let queue = &mut queues[index];
     let mut packet = Vec::new();
     for _ in 0..queue.size() {
         let Some(head) = queue.take(memory)? else { break };
@@ -115,8 +115,8 @@ proptest! {
                     }
                 }
                 Act::Truncate(len) => memory.set_len(len).unwrap(),
-                Act::Use(place) => {
-                    let _ = use_queue(&mut device, place);
+                Act::Use(index) => {
+                    let _ = use_queue(&mut device, index);
                 }
             }
         }
@@ -129,8 +129,8 @@ proptest! {
         let mut patience = Patience::new(std::time::Duration::from_secs(5));
         patience.watch(&ours).unwrap();
         let mut all = bytes;
-        if let Some(place) = all.get_mut(8..12) {
-            place.copy_from_slice(&size.to_ne_bytes());
+        if let Some(index) = all.get_mut(8..12) {
+            index.copy_from_slice(&size.to_ne_bytes());
         }
         std::io::Write::write_all(&mut &theirs, &all).unwrap();
         drop(theirs);
@@ -165,10 +165,10 @@ fn chains_have_few_pieces() {
     large.enable(true).unwrap();
     device.queues[SEND] = large;
     let write = |at: u64, bytes: &[u8]| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at).unwrap();
-    for place in 0..255u16 {
-        let [low, high] = (place + 1).to_le_bytes();
+    for index in 0..255u16 {
+        let [low, high] = (index + 1).to_le_bytes();
         let tail = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, low, high];
-        write(u64::from(place) * 16, &[&(START).to_le_bytes()[..], &tail[8..]].concat());
+        write(u64::from(index) * 16, &[&(START).to_le_bytes()[..], &tail[8..]].concat());
     }
     write(0x3002, &1u16.to_le_bytes());
     let said = device.queues[SEND].take(&device.memory).unwrap_err();

@@ -444,9 +444,9 @@ fn mischief(fake: &mut Fake, random: &mut Random) {
         }
         // In memory that the device reads.
         5 | 6 => {
-            let place = [table(0), table(1), available(0), available(1), used(1)][random.below(5) as usize];
+            let index = [table(0), table(1), available(0), available(1), used(1)][random.below(5) as usize];
             let bytes = random.bytes(8);
-            fake.put(place + random.below(64), &bytes);
+            fake.put(index + random.below(64), &bytes);
         }
         _ => {
             let mut drain = [0; 4096];
