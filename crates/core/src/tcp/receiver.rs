@@ -412,11 +412,11 @@ impl Receiver {
             // [RFC2883-4-1]
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
+        }
         if start != self.rcv_nxt || fin || !self.out_of_order.is_empty() {
             // Data that came twice is reported by the next ACK or never, but for a segment of the
             // fast path (tcp_data_queue).
             self.duplicate = None;
-        }
         }
         if start >= self.right_edge && p.len > 0 {
             self.stats.bytes_refused += u64::from(p.len);
@@ -463,16 +463,16 @@ impl Receiver {
         while let Some((s, e)) = self.out_of_order.take_in_order(self.rcv_nxt) {
             self.stats.bytes_duplicate += self.rcv_nxt.min(e) - s;
             self.rcv_nxt = self.rcv_nxt.max(e);
+            // It covers what lay above the hole (`tcp_ofo_queue`).
+            if s < filled && self.duplicate.is_none() {
+                self.duplicate = Some((s, e.min(filled)));
+            }
         }
         self.stats.bytes_delivered = self.rcv_nxt - 1;
         let mut fin_now = false;
         if self.fin_at == Some(self.rcv_nxt) {
             self.rcv_nxt += 1;
             fin_now = true;
-            // It covers what lay above the hole (`tcp_ofo_queue`).
-            if s < filled && self.duplicate.is_none() {
-                self.duplicate = Some((s, e.min(filled)));
-            }
         }
         // It looks before the application has read, and only in a poll or where a hole is left.
         let keeps_window = (self.in_poll || !self.out_of_order.is_empty()) && self.keeps_window();
