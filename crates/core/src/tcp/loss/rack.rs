@@ -14,8 +14,7 @@
 //! Siblings: the other policies count segments. RACK compares send times, so it works in windows of
 //! any size, as soon as two segments are in flight.
 //!
-//! Valid: with SACK, as the RFC requires. Without SACK (beyond the RFC; Linux falls back on three
-//! duplicates there) the sender infers from each duplicate ACK that the next segment has arrived.
+//! Valid: with SACK, as the RFC requires. Without SACK three duplicates show a loss, as in Linux.
 //!
 //! Deviations: The smallest round trip is that of the whole connection, where the RFC wants one that
 //! forgets. The DSACK factor is per connection, as

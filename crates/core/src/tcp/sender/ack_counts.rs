@@ -47,6 +47,23 @@ impl AckCounts {
         self.looks = self.looks.saturating_sub(1);
     }
 
+    /// Without SACK, as Linux counts (`tcp_limit_reno_sacked`, `tcp_check_reno_reordering`): of
+    /// `packets_out` segments so many as `holes` have not arrived. More duplicates show that the
+    /// network reorders, by up to `packets_out` and the `acked` ones.
+    pub(super) fn limit_duplicates(&mut self, packets_out: u32, holes: u32, acked: u32) {
+        let most = packets_out.saturating_sub(holes.max(1));
+        if self.duplicates > most {
+            self.duplicates = most;
+            self.reordering = (packets_out + acked).min(MOST_REORDERING);
+        }
+    }
+
+    /// Duplicates that show a loss: three, and more where segments were overtaken further
+    /// (`tp->reordering`).
+    pub(super) fn threshold(&self) -> u32 {
+        self.reordering.max(REORDERING)
+    }
+
     /// A partial ACK covers `acked` segments: one was the hole, and the others had each sent a
     /// duplicate (RFC 6582).
     // [RFC6582-3.2-4b]

@@ -53,7 +53,7 @@ impl Sender {
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
         if !ack.repairs_nothing {
-            self.finish_repair(&ack, frto);
+            self.finish_repair(&mut ack, frto);
         }
         if self.needs_every_ack && (ack.delivered > 0 || ack.advanced) {
             let sample = self.ack_sample(&ack);
@@ -210,16 +210,29 @@ impl Sender {
 
     /// `tcp_check_sack_reordering`: what begins at `from` came after all else that has come.
     pub(super) fn note_reordering(&mut self, from: u64, ack: &Ack) {
-        if self.config.cwnd.delivery_credit && self.config.loss_recovery.recovery == Recovery::Sack {
-            self.acks.note_reordering((from, ack.newest.highest), u64::from(self.path.mss));
+        if !self.config.cwnd.delivery_credit {
+            return;
         }
+        let highest = match self.config.loss_recovery.recovery {
+            Recovery::Sack => ack.newest.highest,
+            // `tcp_highest_sack_seq`: a duplicate ACK may be for any segment.
+            _ if !self.is_newreno_of_linux() => return,
+            _ if self.acks.duplicates > 0 => self.snd_nxt,
+            _ => self.snd_una,
+        };
+        self.acks.note_reordering((from, highest), u64::from(self.path.mss));
     }
 
     // [RFC6675-5-2]
     fn count_duplicate(&mut self, ack: &Ack) {
         if ack.duplicate {
-            self.acks.on_duplicate(self.window.cwnd.min(self.send_window_segments()));
             self.stats.duplicate_acks += 1;
+            if ack.delivered > 0 || !self.is_newreno_of_linux() {
+                self.acks.on_duplicate(self.window.cwnd.min(self.send_window_segments()));
+            }
+            if self.is_newreno_of_linux() {
+                self.acks.limit_duplicates(self.board.packets_out(), self.board.lost_out(), 0);
+            }
         }
         if ack.duplicate || ack.delivered > 0 {
             self.newest.reported_at = ack.now;
@@ -232,7 +245,7 @@ impl Sender {
         if self.undo.is_some() && ack.advanced && frto != FrtoStep::Undecided {
             ack.repairs_nothing = self.undo_if_spurious(p, ack);
         }
-        if self.path.state == CaState::Loss {
+        if self.path.state == CaState::Loss && !ack.repairs_nothing {
             self.on_frto_ack(ack);
             if self.config.loss_recovery.recovery != Recovery::Sack {
                 self.count_frto_duplicates(ack);
@@ -243,13 +256,14 @@ impl Sender {
 
     /// Ends what the ACK has finished, takes back what it shows to have been needless, and tells
     /// the loss policy.
-    fn finish_repair(&mut self, ack: &Ack, frto: FrtoStep) {
+    fn finish_repair(&mut self, ack: &mut Ack, frto: FrtoStep) {
         let was_repairing = self.is_repairing();
         if frto != FrtoStep::Undecided {
-            self.leave_states();
+            ack.repairs_nothing |= self.leave_states();
         }
         let needless = ack.needless();
-        if let Some(range) = needless {
+        // The answer to a probe counts among those that prove a recovery needless (`tcp_check_dsack`).
+        if let Some(range) = ack.duplicate_sack {
             self.on_duplicate_sack(range);
         }
         let recovered = was_repairing && !self.is_repairing();
@@ -300,7 +314,9 @@ impl Sender {
     /// Without SACK a duplicate ACK says that some segment arrived; the cumulative ACK that follows
     /// must not count it again.
     fn infer_delivered(&mut self, ack: &mut Ack) {
-        if ack.duplicate {
+        if self.is_newreno_of_linux() {
+            self.infer_delivered_as_linux(ack);
+        } else if ack.duplicate {
             ack.delivered = 1;
             let place = self.acks.infer_one(self.board.packets_out());
             if let Some((sent_at, number)) = self.board.sent(place) {
@@ -308,6 +324,26 @@ impl Sender {
             }
         } else if ack.acked > 0 {
             ack.delivered = self.acks.newly_delivered(ack.acked);
+        }
+    }
+
+    /// Linux, net/ipv4/tcp_input.c, `tcp_add_reno_sack` and `tcp_remove_reno_sacks`: a duplicate
+    /// counts as long as a segment may have arrived that none has reported. It does not once all
+    /// that a repair began with has been acknowledged, nor after a timeout before new data is out.
+    fn infer_delivered_as_linux(&mut self, ack: &mut Ack) {
+        let in_loss = self.path.state == CaState::Loss;
+        let reported = if in_loss { self.frto_arrived } else { self.acks.duplicates };
+        if ack.duplicate {
+            let holes = self.board.lost_out().max(1);
+            let counts = reported + holes < self.board.packets_out()
+                && (!self.is_repairing() || self.snd_una < self.high_seq)
+                && (!in_loss || self.snd_nxt > self.high_seq);
+            ack.delivered = u32::from(counts);
+            if let Some((sent_at, number)) = self.board.sent(reported + 1).filter(|_| counts) {
+                self.newest.note(ack.now, sent_at, number);
+            }
+        } else if ack.acked > 0 {
+            ack.delivered = ack.acked.saturating_sub(reported).max(1);
         }
     }
 
@@ -327,6 +363,7 @@ impl Sender {
             // [RFC5681-3.2-10]
             CaState::Recovery => self.acks.duplicates,
             CaState::Loss if !self.config.rto_recovery.limited_transmit => self.frto_arrived,
+            _ if self.is_newreno_of_linux() => self.acks.duplicates,
             // RFC 3042: at most two segments beyond the window.
             // [RFC5681-3.2-4]
             _ if self.config.loss_recovery.limited_transmit => self.acks.duplicates.min(2),
@@ -462,12 +499,18 @@ impl Sender {
             && self.config.loss_recovery.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
         self.acks.partial += u32::from(partial);
-        let restarts = self.board.is_empty() || !partial || self.acks.partial == 1;
+        let is_linux = self.is_newreno_of_linux();
+        let restarts = self.board.is_empty() || !partial || self.acks.partial == 1 || is_linux;
         self.acks.on_new_data();
         self.acks.before_advance = self.acks.duplicates;
-        if self.path.state == CaState::Recovery && self.config.loss_recovery.recovery == Recovery::NewReno {
+        let deflates = self.path.state == CaState::Recovery && self.config.loss_recovery.recovery == Recovery::NewReno;
+        if deflates || is_linux {
             self.acks.deflate(acked);
-        } else {
+        }
+        if is_linux {
+            self.acks.limit_duplicates(self.board.packets_out(), self.board.lost_out(), acked);
+        }
+        if !deflates {
             // [RFC6675-5-1]
             self.acks.duplicates = 0;
         }
@@ -483,7 +526,8 @@ impl Sender {
         } else if ack.delivered > 0 || ack.advanced || self.is_told_of_nothing_new(ack) {
             let sample = self.ack_sample(ack);
             // `tcp_may_raise_cwnd` (net/ipv4/tcp_input.c, Linux 6.12).
-            if self.owns_window || ack.advanced || self.acks.grows_above_holes() {
+            let above_holes = self.config.loss_recovery.recovery == Recovery::Sack && self.acks.grows_above_holes();
+            if self.owns_window || ack.advanced || above_holes {
                 self.cc.on_ack(&mut self.window, &self.path, &sample);
             }
         }

@@ -242,10 +242,16 @@ impl Sender {
         self.stats.spurious_timeouts += 1;
         let response = if self.owns_window { FrtoResponse::Undo } else { self.config.spurious_rto.frto_response };
         if response == FrtoResponse::Undo {
+            let held = self.is_held_at_end();
             if self.undo.is_some() {
-                self.take_back();
+                self.take_back(held);
             } else {
-                self.forget_losses(CaState::Open);
+                if self.is_newreno_of_linux() {
+                    // Taken back once before: Linux does it again.
+                    self.stats.undos += 1;
+                    self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, self.path.cwnd_clamp);
+                }
+                self.forget_losses(if held { self.path.state } else { CaState::Open });
             }
             return;
         }

@@ -16,15 +16,36 @@ use crate::tcp::{Cause, Notice, Outputs, Recovery};
 use crate::units::Time;
 
 impl Sender {
+    /// Partial ACKs and duplicates are taken as in Linux: NewReno that guards against needless
+    /// recoveries, with one of Linux's ways to shrink the window. Else as RFC 6582 has it, in the
+    /// impatient variant.
+    pub(super) fn is_newreno_of_linux(&self) -> bool {
+        let repair = &self.config.loss_recovery;
+        repair.recovery == Recovery::NewReno && repair.recover_guard && (repair.prr || repair.rate_halving)
+    }
+
+    /// Without SACK Linux holds a repair until something above its end is acknowledged, so that
+    /// duplicates of what it sent needlessly begin no other
+    /// (`tcp_is_non_sack_preventing_reopen`).
+    pub(super) fn is_held_at_end(&self) -> bool {
+        self.snd_una == self.high_seq && self.is_newreno_of_linux()
+    }
+
     /// Ends recovery, reduction and timeout repair when the window in which they began has been
-    /// acknowledged.
-    pub(super) fn leave_states(&mut self) {
+    /// acknowledged. True if it has, and the repair is held nevertheless.
+    pub(super) fn leave_states(&mut self) -> bool {
         let done = self.snd_una >= self.high_seq;
+        if self.is_repairing() && self.is_held_at_end() {
+            self.acks.duplicates = 0;
+            return true;
+        }
         match self.path.state {
             // [RFC6582-3.2-3] [RFC6675-5-8]
             CaState::Recovery if done => {
                 self.acks.duplicates = 0;
-                if !self.owns_window {
+                // `tcp_end_cwnd_reduction`: unless it was taken back.
+                let ends_above = self.is_newreno_of_linux() && self.undo.is_none();
+                if !self.owns_window && !ends_above {
                     let most = if self.halves_rate() { self.window.cwnd } else { self.path.cwnd_clamp };
                     // [RFC5681-4.3-5] [RFC5681-4.3-6]
                     self.window.cwnd = self.window.ssthresh.min(most).max(1);
@@ -45,6 +66,7 @@ impl Sender {
             CaState::Disorder if self.board.sacked_out() == 0 && self.acks.duplicates == 0 => self.enter(CaState::Open),
             _ => {}
         }
+        false
     }
 
     /// Fast recovery, or what follows a timeout.
@@ -273,9 +295,19 @@ impl Sender {
         }) {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of
             // its retransmissions. [RFC6582-3.2-2b]
-            let guards = self.config.loss_recovery.recover_guard && !self.acks.looks_now;
+            let guards = self.config.loss_recovery.recover_guard && !self.acks.looks_now && !self.is_newreno_of_linux();
             if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !guards {
-                match self.loss.judge(&self.hole(first, self.acks.duplicates), srtt, now) {
+                // Send times say nothing, and where the network reorders more duplicates are needed
+                // (`tcp_newreno_mark_lost`).
+                let reorders = self.is_newreno_of_linux() && self.acks.grows_above_holes();
+                let counts = self.loss.scope() == Scope::Segments || reorders;
+                let by_count = if self.acks.duplicates >= self.acks.threshold() {
+                    Verdict::Lost
+                } else {
+                    Verdict::Wait { until: Time::NEVER }
+                };
+                let hole = self.hole(first, self.acks.duplicates);
+                match if counts { by_count } else { self.loss.judge(&hole, srtt, now) } {
                     Verdict::Lost => found = 1,
                     Verdict::Wait { until } => judge_at = until,
                 }
@@ -393,12 +425,14 @@ impl Sender {
         if let Some(undo) = &mut self.undo {
             undo.compares_no_more();
         }
-        if spurious {
-            self.take_back();
-        } else {
+        if !spurious {
             self.keep_undo_for_dsack();
+            return false;
         }
-        false
+        // Without SACK the repair of a timeout goes on (`tcp_try_undo_loss`).
+        let goes_on = self.is_newreno_of_linux() && self.path.state == CaState::Loss;
+        self.take_back(goes_on || self.is_held_at_end());
+        goes_on
     }
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a
@@ -406,19 +440,22 @@ impl Sender {
     pub(super) fn on_duplicate_sack(&mut self, range: (u64, u64)) {
         let mss = u64::from(self.path.mss);
         if self.undo.as_mut().is_some_and(|undo| undo.on_duplicate_sack(range, mss)) {
-            self.take_back();
+            self.take_back(false);
         }
     }
 
     /// Nothing is lost after all. What is missing is judged anew (`tcp_undo_cwnd_reduction`).
     pub(super) fn unmark_losses(&mut self) {
         self.board.clear_lost();
-        self.acks.duplicates = 0;
+        if !self.is_newreno_of_linux() {
+            self.acks.duplicates = 0;
+        }
         self.newest.advanced = true;
     }
 
     /// The last reduction was needless: window and threshold as they were, and nothing is lost.
-    pub(super) fn take_back(&mut self) {
+    /// `goes_on`: the repair has not ended all the same.
+    pub(super) fn take_back(&mut self, goes_on: bool) {
         let Some(undo) = self.undo.take() else { return };
         self.stats.undos += 1;
         let repairing = self.is_repairing();
@@ -435,7 +472,7 @@ impl Sender {
             }
             self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
         }
-        if repairing {
+        if repairing && !goes_on {
             self.enter(CaState::Open);
         }
     }
@@ -459,8 +496,11 @@ impl Sender {
         let repeated = match self.path.state {
             _ if self.frto.is_undecided() => self.timeouts_in_row > 0,
             CaState::Loss => self.timeouts_in_row > 0,
-            // Within a recovery the window has been reduced for this loss (Linux).
-            CaState::Recovery => self.config.loss_recovery.recovery == Recovery::Sack && self.snd_una < self.high_seq,
+            // Within a recovery the window has been reduced for this loss (`tcp_enter_loss`).
+            CaState::Recovery | CaState::Cwr => {
+                let sack = self.config.loss_recovery.recovery == Recovery::Sack;
+                (sack || self.is_newreno_of_linux()) && self.snd_una < self.high_seq
+            }
             _ => false,
         };
         let stays_open = self.may_defer_timeout_response();

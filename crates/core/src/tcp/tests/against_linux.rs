@@ -56,23 +56,13 @@ const REASONS: &[(&str, &str)] = &[
         "first_window",
         "without SACK the first duplicate ACK of a connection changes the window (SYNs are not scaled) and does not count",
     ),
-    ("hystart", "CUBIC leaves slow start at another ACK, or stays in it; not examined further"),
     (
         "jiffy",
         "a timer sends a millisecond before an ACK comes; it is up to a jiffy later in the kernel, which has the ACK by then",
     ),
-    (
-        "newreno",
-        "NewReno without SACK: recovery is held until something above its end is acknowledged, each partial ACK restarts the timeout",
-    ),
+    ("newreno", "NewReno without SACK: a segment leaves an ACK or a timer step earlier or later; not examined further"),
     ("quick_acks", "where the receive window is small the kernel begins with fewer quick ACKs (`tcp_incr_quickack`)"),
     ("sack_blocks", "the kernel reports three blocks where four fit; cause not examined"),
-    ("threshold_adapts", "without SACK the duplicate threshold grows with the reordering that timestamps show"),
-    ("undo_after_timeout", "a DSACK that answers a probe takes back the recovery before it"),
-    (
-        "undo_twice",
-        "without SACK a timestamp's undo leaves the kernel repairing, and F-RTO takes the timeout back once more; counted twice",
-    ),
     ("unexamined", "not examined"),
     ("window_updates", "the kernel's application reads later: an ACK more or less, with nothing but a larger window"),
     (

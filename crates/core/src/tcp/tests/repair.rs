@@ -1,6 +1,7 @@
 //! Repair as Linux 6.18 does it (net/ipv4/tcp_input.c), with times by hand: a round trip of 100 ms,
 //! ten segments at 0, of which the first is acknowledged at 100 ms.
 
+use super::super::cc::CaState;
 use super::*;
 
 fn ten_sent() -> (Sender, u64, Outputs) {
@@ -57,4 +58,67 @@ fn a_repair_of_a_timeout_that_is_lost_again_begins_a_recovery() {
     assert_eq!((sender.stats().fast_retransmits, sender.window().ssthresh), (1, 2));
     assert_eq!(segments_in(&mut out, mss)[0], 2);
     sender.check();
+}
+
+/// The same without SACK, at 100 ms.
+fn ten_sent_without_sack() -> (Sender, u64, Outputs) {
+    let c = config("linux-6", |c| {
+        (c.connection.handshake, c.loss_recovery.recovery) = (false, Recovery::NewReno);
+    });
+    let mss = u64::from(c.mss());
+    let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
+    let mut out = Outputs::default();
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, 10 * mss, &mut out);
+    assert_eq!(segments_in(&mut out, mss).len(), 10);
+    sender.on_packet(ms(100), &ack_of(1, &[], mss), &mut out);
+    (sender, mss, out)
+}
+
+/// No timer asks about reordering, whose send times only SACKs would tell: the third duplicate
+/// shows the loss (`tcp_newreno_mark_lost`).
+#[test]
+fn without_sack_three_duplicates_are_needed_whatever_the_policy() {
+    let (mut sender, mss, mut out) = ten_sent_without_sack();
+    for at in [110, 112] {
+        sender.on_packet(ms(at), &ack_of(1, &[], mss), &mut out);
+        assert_eq!((segments_in(&mut out, mss), sender.deadline()), (vec![], ms(400)));
+    }
+    sender.on_packet(ms(114), &ack_of(1, &[], mss), &mut out);
+    assert_eq!((segments_in(&mut out, mss), sender.deadline()), (vec![1], ms(414)));
+}
+
+/// Recovery begins at 100 ms. Partial ACKs at 200 and 300 ms each start the timeout of 300 ms anew.
+/// The ACK of all ten leaves it in recovery, until more is acknowledged.
+#[test]
+fn without_sack_recovery_is_held_until_more_is_acknowledged() {
+    let (mut sender, mss, mut out) = ten_sent_without_sack();
+    (0..3).for_each(|_| sender.on_packet(ms(100), &ack_of(1, &[], mss), &mut out));
+    for (at, next) in [(200, 3), (300, 5)] {
+        sender.on_packet(ms(at), &ack_of(next, &[], mss), &mut out);
+        assert_eq!(sender.deadline(), ms(at + 300), "partial ACK of {next}");
+    }
+    sender.on_packet(ms(400), &ack_of(10, &[], mss), &mut out);
+    assert_eq!((sender.path().state, sender.deadline()), (CaState::Recovery, Time::NEVER));
+    sender.write(ms(400), mss, &mut out);
+    sender.on_packet(ms(500), &ack_of(11, &[], mss), &mut out);
+    assert_eq!((sender.path().state, sender.window().cwnd), (CaState::Open, sender.window().ssthresh));
+    assert_eq!(sender.stats().fast_retransmits, 1);
+}
+
+/// The timeout at 400 ms sends the second again, with the timestamp 401. The ACK of its original takes
+/// the reduction back, but the repair goes on; the ACK of the third, which was sent once, ends it
+/// and is counted once more (`tcp_try_undo_loss`).
+#[test]
+fn without_sack_the_repair_of_a_timeout_goes_on_after_an_undo() {
+    let (mut sender, mss, mut out) = ten_sent_without_sack();
+    sender.on_deadline(ms(400), &mut out);
+    assert_eq!(segments_in(&mut out, mss), [1]);
+    for (at, next, undos, state) in [(410, 2, 1, CaState::Loss), (412, 3, 2, CaState::Open)] {
+        let mut late = ack_of(next, &[], mss);
+        late.ts_ecr = 1;
+        sender.on_packet(ms(at), &late, &mut out);
+        assert_eq!((sender.stats().undos, sender.path().state), (undos, state));
+    }
+    assert_eq!(sender.window().ssthresh, u32::MAX);
 }

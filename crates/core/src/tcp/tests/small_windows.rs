@@ -107,6 +107,8 @@ fn a_loss_in_a_steady_small_window() {
 fn a_loss_near_the_end_of_a_transfer() {
     for (loss, after) in [("dup_thresh", 300.0), ("efr", 100.0), ("early_retransmit", 100.0), ("rack", 125.0)] {
         for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+            // Without SACK send times say nothing: RACK needs three duplicates.
+            let after = if loss == "rack" && recovery != Recovery::Sack { 300.0 } else { after };
             let story = Story { segments: 21, recovery, limited_transmit: true, ..Story::new(loss, 3, &[18]) };
             let took = story.repeated_after(18).unwrap();
             assert!((took - after).abs() < 5.0, "{loss} {recovery:?}: {took} ms");
