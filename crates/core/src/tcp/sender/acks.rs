@@ -332,7 +332,7 @@ impl Sender {
     /// that a repair began with has been acknowledged, nor after a timeout before new data is out.
     fn infer_delivered_as_linux(&mut self, ack: &mut Ack) {
         let in_loss = self.path.state == CaState::Loss;
-        let reported = if in_loss { self.frto_arrived } else { self.acks.duplicates };
+        let reported = self.reported_without_sack();
         if ack.duplicate {
             let holes = self.board.lost_out().max(1);
             let counts = reported + holes < self.board.packets_out()
@@ -344,6 +344,15 @@ impl Sender {
             }
         } else if ack.acked > 0 {
             ack.delivered = ack.acked.saturating_sub(reported).max(1);
+        }
+    }
+
+    /// Segments that duplicate ACKs have reported and no cumulative ACK has covered.
+    pub(super) fn reported_without_sack(&self) -> u32 {
+        match self.path.state {
+            _ if !self.is_newreno_of_linux() => self.acks.inferred(),
+            CaState::Loss => self.frto_arrived,
+            _ => self.acks.duplicates,
         }
     }
 

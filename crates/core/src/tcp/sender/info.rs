@@ -58,7 +58,7 @@ impl Sender {
             cwnd: self.window.cwnd,
             ssthresh: self.window.ssthresh,
             unacked: self.board.packets_out(),
-            sacked: if sacks { self.board.sacked_out() } else { self.acks.inferred() },
+            sacked: if sacks { self.board.sacked_out() } else { self.reported_without_sack() },
             lost: self.board.lost_out(),
             retransmissions_out: self.board.retransmitted_out(),
             retransmissions: self.stats.segments_retransmitted,

@@ -65,10 +65,6 @@ const REASONS: &[(&str, &str)] = &[
     ("sack_blocks", "the kernel reports three blocks where four fit; cause not examined"),
     ("unexamined", "not examined"),
     ("window_updates", "the kernel's application reads later: an ACK more or less, with nothing but a larger window"),
-    (
-        "window_use",
-        "window at the end: cwnd validation goes by segments outstanding and happens only when new data is sent; a pure SACK gives credit once reordering was seen",
-    ),
 ];
 
 /// Segments that are sent and acknowledged one by one before the rest is written, where the receive

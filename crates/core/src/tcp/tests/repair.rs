@@ -1,7 +1,7 @@
 //! Repair as Linux 6.18 does it (net/ipv4/tcp_input.c), with times by hand: a round trip of 100 ms,
 //! ten segments at 0, of which the first is acknowledged at 100 ms.
 
-use super::super::cc::CaState;
+use super::super::cc::{CaState, CcConfig};
 use super::*;
 
 fn ten_sent() -> (Sender, u64, Outputs) {
@@ -121,4 +121,23 @@ fn without_sack_the_repair_of_a_timeout_goes_on_after_an_undo() {
         assert_eq!((sender.stats().undos, sender.path().state), (undos, state));
     }
     assert_eq!(sender.window().ssthresh, u32::MAX);
+}
+
+/// Ten segments fill the window of ten, and nothing is left to be sent. It was the window that stopped
+/// the sender all the same (`tcp_write_xmit`): above the threshold the ACK of ten adds one.
+#[test]
+fn a_window_that_the_last_segment_fills_may_grow() {
+    let c = config("linux-6", |c| {
+        (c.connection.handshake, c.cwnd.initial_ssthresh) = (false, 5);
+        c.cc = CcConfig::by_name("reno").unwrap();
+    });
+    for (segments, cwnd) in [(10, 11), (9, 10)] {
+        let mss = u64::from(c.mss());
+        let mut sender = Sender::new(FlowId(0), 0, c.clone(), Streams::of(1, 0));
+        let mut out = Outputs::default();
+        sender.open(Time::ZERO, &mut out);
+        sender.write(Time::ZERO, segments * mss, &mut out);
+        sender.on_packet(ms(100), &ack_of(segments, &[], mss), &mut out);
+        assert_eq!(sender.window().cwnd, cwnd, "{segments} segments");
+    }
 }
