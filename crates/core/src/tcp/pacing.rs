@@ -56,12 +56,15 @@ impl Pacer {
     }
 
     /// A segment of `bytes` on the wire left at `path.now`. A control that has a rate of its own
-    /// sets the gap; else it follows from `config` and the round-trip time.
+    /// sets the gap; else it follows from `config` and the round-trip time. `outstanding`: as in
+    /// [`bytes_at_pacing_rate`].
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn on_send(
         &mut self,
         bytes: u32,
         w: &Window,
         path: &Path,
+        outstanding: u32,
         cc: &dyn CongestionControl,
         rtt: &RttEstimator,
         config: &TcpConfig,
@@ -83,7 +86,7 @@ impl Pacer {
                     srtt.mul_ratio(1 << 16, window)
                 }
                 Pacing::Linux => {
-                    let (percent, window) = linux_rate(w, path, config);
+                    let (percent, window) = linux_rate(w, outstanding, config);
                     srtt.mul_ratio(100 * u64::from(bytes), percent * window * full)
                 }
             }
@@ -101,20 +104,23 @@ impl Pacer {
     }
 }
 
-/// Linux's rate, `percent` of `window` segments per round trip.
-fn linux_rate(w: &Window, path: &Path, config: &TcpConfig) -> (u64, u64) {
+/// Linux's rate, `percent` of `window` segments per round trip (6.12, net/ipv4/tcp_input.c,
+/// `tcp_update_pacing_rate`).
+fn linux_rate(w: &Window, outstanding: u32, config: &TcpConfig) -> (u64, u64) {
     let in_slow_start = w.cwnd < w.ssthresh / 2;
     let percent = if in_slow_start { config.pacing.slow_start_percent } else { config.pacing.percent };
-    (u64::from(percent.max(1)), u64::from(w.cwnd.max(path.in_flight).max(1)))
+    (u64::from(percent.max(1)), u64::from(w.cwnd.max(outstanding).max(1)))
 }
 
 /// Payload bytes that pass in `span` at the rate at which Linux would pace, whether anything is
 /// paced or not (its `sk_pacing_rate`): that of the control if it has one, else by window and
-/// round-trip time. No bound before the first round trip.
+/// round-trip time. No bound before the first round trip. `outstanding`: segments sent and not
+/// cumulatively acknowledged after the last ACK, before any were sent.
 pub(super) fn bytes_at_pacing_rate(
     span: Span,
     w: &Window,
     path: &Path,
+    outstanding: u32,
     cc: &dyn CongestionControl,
     rtt: &RttEstimator,
     config: &TcpConfig,
@@ -124,7 +130,7 @@ pub(super) fn bytes_at_pacing_rate(
         let (payload, whole) = (u64::from(path.mss), u64::from(path.wire_bytes.max(1)));
         return rate.bytes_in(span).get().saturating_mul(payload) / whole;
     }
-    let (percent, window) = linux_rate(w, path, config);
+    let (percent, window) = linux_rate(w, outstanding, config);
     let per_srtt = (percent * window).saturating_mul(u64::from(path.mss)); // in hundredths of a byte
     let product = per_srtt.saturating_mul(span.as_ns());
     product.checked_div(rtt.srtt().as_ns().saturating_mul(100)).unwrap_or(u64::MAX)

@@ -123,6 +123,9 @@ impl Scoreboard {
     pub(super) fn front(&self) -> Option<&Segment> {
         self.segments.front()
     }
+    pub(super) fn last(&self) -> Option<&Segment> {
+        self.segments.back()
+    }
     pub(super) fn push(&mut self, segment: Segment, stamp: Stamp) {
         self.transmissions += 1;
         self.segments.push_back(Segment { number: self.transmissions, ..segment });
@@ -521,6 +524,13 @@ impl Scoreboard {
             }
         }
         newly
+    }
+
+    /// Where the lowest lost segment begins that has not been sent again.
+    pub(super) fn next_retransmission(&self) -> Option<u64> {
+        let waits = |s: &&Segment| s.has(SegFlags::LOST) && !s.has(SegFlags::RETRANSMITTED);
+        let first = self.has_to_retransmit().then(|| self.index_of(self.retransmit_from))?;
+        self.segments.range(first..).find(waits).map(|s| s.start)
     }
 
     /// Number of segments to send again together, `most` at most. They start with the lowest lost

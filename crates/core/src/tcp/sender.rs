@@ -133,6 +133,8 @@ pub struct Sender {
     /// Offset just past the last byte written; `u64::MAX / 2` for an endless source.
     write_end: u64,
     send_window: u64,
+    /// Segments outstanding after the last ACK, before any were sent.
+    outstanding_after_ack: u32,
     /// Bytes, as far as autotuning has raised it.
     send_buffer: u64,
     small_queue: SmallQueue,
@@ -230,6 +232,7 @@ impl Sender {
             snd_nxt: 1,
             write_end: 1,
             send_window: u64::from(mss),
+            outstanding_after_ack: 0,
             send_buffer: config.buffers.send.get(),
             small_queue: SmallQueue::default(),
             skb: Skb::default(),
@@ -313,6 +316,7 @@ impl Sender {
         self.all_acked_notified = self.write_end == 1;
         self.count_until(now);
         if self.state == State::Established {
+            self.restart_after_idle(now);
             self.transmit(now, out);
         }
     }

@@ -179,7 +179,7 @@ impl<'a> Replay<'a> {
         if follows { Time::from_ns(self.armed.due.as_ns() - 1) } else { at }
     }
 
-    fn step(&mut self, step: &Step, next: Option<&Step>) -> Option<Found> {
+    fn step(&mut self, step: &Step, before: Option<&Step>, next: Option<&Step>) -> Option<Found> {
         let at = self.arrival(step, next);
         if !matches!(step.event, Event::Timer | Event::Silent) {
             self.run_timers(at);
@@ -214,10 +214,10 @@ impl<'a> Replay<'a> {
         if sent != step.sent {
             return Some(("sent", step.sent.join(","), sent.join(",")));
         }
-        if matches!(step.event, Event::Open) { None } else { self.compare(step) }
+        if matches!(step.event, Event::Open) { None } else { self.compare(step, before) }
     }
 
-    fn compare(&self, step: &Step) -> Option<Found> {
+    fn compare(&self, step: &Step, before: Option<&Step>) -> Option<Found> {
         let info = self.sender.info();
         let state = match info.state {
             CaState::Open => 0,
@@ -242,8 +242,9 @@ impl<'a> Replay<'a> {
             }
         }
         let rate = step.state[&'p'];
-        let is_ack = matches!(step.event, Event::Ack(_));
-        if is_ack && (rate as f64 - info.pacing_rate as f64).abs() > RATE_TOLERANCE * rate as f64 {
+        // The kernel's is that of the last ACK which found something outstanding.
+        let renews_rate = matches!(step.event, Event::Ack(_)) && before.is_some_and(|step| step.state[&'u'] > 0);
+        if renews_rate && (rate as f64 - info.pacing_rate as f64).abs() > RATE_TOLERANCE * rate as f64 {
             return Some(("pacing rate", rate.to_string(), info.pacing_rate.to_string()));
         }
         None
@@ -256,8 +257,9 @@ pub(crate) fn first_difference(path: &Path, ignored: &[String]) -> Option<Differ
         if step.sent.iter().any(|sent| sent.starts_with("odd")) {
             return None;
         }
-        let found =
-            replay.step(step, path.steps.get(i + 1)).filter(|found| !ignored.iter().any(|field| field == found.0));
+        let found = replay
+            .step(step, i.checked_sub(1).map(|i| &path.steps[i]), path.steps.get(i + 1))
+            .filter(|found| !ignored.iter().any(|field| field == found.0));
         if let Some((field, linux, airtcp)) = found {
             return Some(Difference {
                 step: i,

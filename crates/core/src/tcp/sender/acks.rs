@@ -72,6 +72,7 @@ impl Sender {
         }
         ack.lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         // Segments that may leave now.
+        self.outstanding_after_ack = self.board.packets_out();
         self.path.in_flight = self.in_flight();
         if frto == FrtoStep::Usual || self.path.state == CaState::Cwr {
             self.control_window(&ack);

@@ -78,6 +78,7 @@ impl Sender {
                 sample = self.ack_sample(&ack);
             }
         }
+        self.outstanding_after_ack = self.board.packets_out();
         self.path.in_flight = self.in_flight();
         self.cc.on_ack(&mut self.window, &self.path, &sample);
         self.transmit(now, out);

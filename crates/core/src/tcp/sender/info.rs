@@ -4,7 +4,6 @@
 use super::Sender;
 use crate::tcp::Recovery;
 use crate::tcp::cc::CaState;
-use crate::tcp::pacing::bytes_at_pacing_rate;
 use crate::units::Span;
 
 /// A sender's state at the last call. Segments, unless the name says otherwise.
@@ -71,7 +70,7 @@ impl Sender {
             timeouts_in_row: self.timeouts_in_row,
             backoff: self.rtt.backoff(),
             mss: self.path.mss,
-            pacing_rate: bytes_at_pacing_rate(second, &self.window, &self.path, &*self.cc, &self.rtt, &self.config),
+            pacing_rate: self.bytes_at_pacing_rate(second),
         }
     }
 }

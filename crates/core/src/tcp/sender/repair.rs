@@ -111,6 +111,9 @@ impl Sender {
         // [RFC6582-3.2-2a] [RFC6675-5-5]
         self.high_seq = self.snd_nxt;
         self.send_cwr = self.marks.is_none();
+        // The probe's answer would only tell of the loss that is dealt with
+        // (`tcp_init_cwnd_reduction`, as `tcp_enter_loss`).
+        self.tail_loss_probe = None;
         self.undo = Some(self.new_undo());
         let ssthresh = self.cc.ssthresh(&self.window, &self.path);
         self.enter(to);
@@ -564,7 +567,11 @@ impl Sender {
         self.acks.duplicates = 0;
         let srtt = self.rtt.srtt();
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
-            self.sacks_taken_back |= self.board.is_reneged();
+            if self.board.is_reneged() {
+                self.sacks_taken_back = true;
+                // What comes again is not overtaken (`tcp_highest_sack_seq` without SACKs).
+                self.newest.highest = self.snd_una;
+            }
             let Sender { board, loss, .. } = self;
             board.mark_lost_at_timeout(|s| {
                 loss.is_lost_at_timeout(&Hole { sent_at: s.sent_at, number: s.number, ..template }, srtt, now)

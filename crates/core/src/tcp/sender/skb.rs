@@ -10,7 +10,6 @@
 use super::Sender;
 use crate::convert::saturate32;
 use crate::tcp::cc::CaState;
-use crate::tcp::pacing::bytes_at_pacing_rate;
 use crate::tcp::{Pacing, SegmentsAtOnce, Tsq};
 use crate::units::{Span, Time};
 
@@ -120,7 +119,7 @@ impl Sender {
     fn sizing(&self) -> Sizing {
         let shift = self.small_queue.pacing_shift.unwrap_or(self.config.host_queue.tsq_pacing_shift);
         let span = Span::from_ns(1_000_000_000 >> shift.min(30));
-        let at_rate = bytes_at_pacing_rate(span, &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
+        let at_rate = self.bytes_at_pacing_rate(span);
         // `tcp_tso_rtt_log` = 9: halved for each 512 us of the least round trip.
         let halvings = self.path.min_rtt.as_ns() / 512_000;
         let near = if halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };

@@ -92,6 +92,9 @@ impl Sender {
 
     // [RFC8985-7.3-5]
     fn probe_with_last_segment(&mut self, now: Time, out: &mut Outputs) {
+        if self.board.last().is_some_and(|last| self.is_out_of_window(last.start)) {
+            return;
+        }
         let evidence = self.evidence(Cause::TailLossProbe);
         let Some((segment, waited)) = self.board.take_probe(now, self.delivery.stamp()) else { return };
         self.note_retransmission(&segment, waited, evidence, out);

@@ -6,6 +6,7 @@ use super::{Evidence, Sender};
 use crate::convert::saturate16;
 use crate::packet::{Ecn, Kind, Packet, TcpFlags};
 use crate::tcp::cc::CaState;
+use crate::tcp::pacing::bytes_at_pacing_rate;
 use crate::tcp::scoreboard::{SegFlags, Segment};
 use crate::tcp::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, timestamp};
 use crate::units::{Seq32, Span, Time};
@@ -42,7 +43,6 @@ impl Sender {
     /// 5). Says whether new data left.
     // [RFC5681-3.2-11]
     pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
-        self.restart_after_idle(now);
         self.pacer.forget_waiting();
         let mss = u64::from(self.path.mss);
         let buffer = self.expand_send_buffer();
@@ -56,6 +56,9 @@ impl Sender {
             self.path.in_flight = self.in_flight();
             // [RFC6675-5-12]
             let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair() && !self.waits_for_ack;
+            if retransmit && self.board.next_retransmission().is_some_and(|start| self.is_out_of_window(start)) {
+                break;
+            }
             let unsent = self.write_end - self.snd_nxt.min(self.write_end);
             let fin = self.closing && self.config.connection.handshake && self.snd_nxt <= self.write_end;
             // [RFC6675-4-11]
@@ -122,6 +125,12 @@ impl Sender {
         sent_new
     }
 
+    /// See [`bytes_at_pacing_rate`].
+    pub(super) fn bytes_at_pacing_rate(&self, span: Span) -> u64 {
+        let outstanding = self.outstanding_after_ack;
+        bytes_at_pacing_rate(span, &self.window, &self.path, outstanding, &*self.cc, &self.rtt, &self.config)
+    }
+
     /// Bytes that the socket holds at most. The bound grows to twice the window (as Linux's
     /// `tcp_sndbuf_expand`) and never shrinks. New segments can then follow while a hole is
     /// repaired.
@@ -135,7 +144,8 @@ impl Sender {
     }
 
     /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial
-    /// window.
+    /// window. It is the application's silence that counts, as in Linux
+    /// (`tcp_slow_start_after_idle_check` when data is written): a closed receive window is none.
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.last_sent_at);
         if !self.board.is_empty() || self.stats.segments_sent == 0 || self.snd_nxt >= self.write_end || idle.is_zero() {
@@ -191,6 +201,13 @@ impl Sender {
     /// The application's last byte so far is pushed, too (`tcp_mark_push`).
     pub(super) fn ends_what_was_written(&self, start: u64, len: u16) -> bool {
         len > 0 && start + u64::from(len) == self.write_end && self.hands_down_several()
+    }
+
+    /// A segment that begins at `start` is not sent again: the receiver has taken back the window
+    /// that it was in. The first that is missing is, and probes the window (Linux 6.12,
+    /// net/ipv4/tcp_output.c, `__tcp_retransmit_skb`).
+    pub(super) fn is_out_of_window(&self, start: u64) -> bool {
+        start > self.snd_una && start >= self.snd_una + self.send_window
     }
 
     /// For a retransmission by `cause`; to be taken before the window changes.
@@ -267,7 +284,8 @@ impl Sender {
         self.reduction.on_send();
         // Linux does not space the first segments (`tcp_update_skb_after_send`).
         if self.stats.segments_sent >= UNPACED || self.config.pacing.rule == Pacing::RttOverCwnd {
-            self.pacer.on_send(size, &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
+            let outstanding = self.outstanding_after_ack;
+            self.pacer.on_send(size, &self.window, &self.path, outstanding, &*self.cc, &self.rtt, &self.config);
             self.path.next_send_at = self.pacer.next_at();
         }
     }
