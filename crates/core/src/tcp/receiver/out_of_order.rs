@@ -174,7 +174,10 @@ mod tests {
         // It came twice: the block with it is the newest again.
         data.insert(52, 55);
         assert_eq!(data.newest_first().next(), Some((50, 60)));
-        assert_eq!((data.overlap(0, 10), data.overlap(5, 12), data.overlap(24, 35)), (None, Some((10, 12)), Some((24, 25))));
+        assert_eq!(
+            (data.overlap(0, 10), data.overlap(5, 12), data.overlap(24, 35)),
+            (None, Some((10, 12)), Some((24, 25)))
+        );
     }
 
     proptest! {
