@@ -127,9 +127,7 @@ def _flows(flows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     """Connections that have sent, with what the rows over time tell."""
     means = series.group_by("flow").agg(
         cwnd_mean_segments=pl.col("cwnd_segments").mean(),
-        rtt_mean_ms=pl.col("srtt_ms").mean(),
-        rtt_min_ms=pl.col("srtt_ms").min(),
-        rtt_max_ms=pl.col("srtt_ms").max(),
+        srtt_mean_ms=pl.col("srtt_ms").mean(),
         segments_sent=pl.col("segments_sent").max(),
         first_s=pl.col("time_s").min(),
         last_s=pl.col("time_s").max(),
@@ -191,7 +189,7 @@ def _groups(flows: pl.DataFrame, like: Json) -> list[Json]:
                 "segments_retransmitted": again,
                 "retransmission_ratio": again / max(sent, 1),
                 "cwnd_mean_segments": rows["cwnd_mean_segments"].mean(),
-                "rtt_mean_ms": rows["rtt_mean_ms"].mean(),
+                "srtt_mean_ms": rows["srtt_mean_ms"].mean(),
                 "flows": [],
             }
         )

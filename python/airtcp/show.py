@@ -39,6 +39,7 @@ TCP: Final = (
     ResultColumn("jain", "Jain", "index", 1, 3),
     ResultColumn("cwnd_mean_segments", "mean cwnd", "segments", 1, 1),
     ResultColumn("rtt_mean_ms", "mean RTT", "ms", 1, 1),
+    ResultColumn("srtt_mean_ms", "mean smoothed RTT", "ms", 1, 1),
     ResultColumn("retransmission_ratio", "resent", "%", 100, 2),
     ResultColumn("timeouts", "timeouts"),
 )
@@ -114,18 +115,32 @@ def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Result
 
 
 def groups(results: Results) -> list[Row]:
-    """The groups of the summary, with the mean cwnd of their recorded flows."""
+    """The groups of the summary, with means over time of their recorded flows: cwnd and smoothed round-trip time.
+
+    A round-trip time of the summary is the mean of samples. Kernels tell the smoothed one only, and folders of older
+    releases have its mean in that place.
+    """
     if not results.summary["groups"]:
         return []
     mean = (
         results.flow_series.filter(pl.col("time_s") >= results.summary["warmup_s"])
         .join(results.flows.select("flow", "group"), on="flow", maintain_order="left")
         .group_by("group")
-        .agg(pl.col("cwnd_segments").mean())
+        .agg(cwnd_mean_segments=pl.col("cwnd_segments").mean(), srtt_mean_ms=pl.col("srtt_ms").mean())
         .collect()
     )
-    cwnd = dict(zip(mean["group"], mean["cwnd_segments"], strict=True))
-    return [{**row, "cwnd_mean_segments": cwnd.get(row["group"])} for row in results.summary["groups"]]
+    of_flows = {row.pop("group"): row for row in mean.to_dicts()}
+    nothing = {"cwnd_mean_segments": None, "srtt_mean_ms": None}
+    rows = []
+    for row in results.summary["groups"]:
+        rtt = {"rtt_mean_ms": None} if _is_smoothed(row) else {}
+        rows.append({**row, **rtt, **of_flows.get(row["group"], nothing)})
+    return rows
+
+
+def _is_smoothed(row: Row) -> bool:
+    """True for a group of kernels in a folder of an older release."""
+    return row["kind"] in ("tcp", "unlimited") and "srtt_mean_ms" not in row and "timeouts" not in row
 
 
 def main_links(results: Results) -> list[Row]:

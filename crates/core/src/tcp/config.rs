@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cc::CcConfig;
 use super::loss::LossConfig;
+use super::ticks::WHEEL_TICKS;
 use crate::policy::Choice;
 use crate::units::{Bytes, Probability, Span};
 use crate::wire;
@@ -426,6 +427,11 @@ options! {
         /// Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for
         /// the next tick and not for `delayed_ack`. "0s": exact.
         delayed_ack_tick => delayed_ack_tick: Span,
+        /// Retransmission timeouts, probes and delayed ACKs run out as those of Linux's timer wheel
+        /// (since 4.8). The jiffies are `rto_granularity`. A timer takes up to a jiffy more than
+        /// it is set to; from 63 jiffies on up to eight more, from 504 on up to 64. It counts where
+        /// `timer_tick` and `delayed_ack_tick` are "0s".
+        timer_wheel => wheel: bool,
         /// When the ticks of these clocks fall: "random", drawn for each host, or the time of the
         /// first.
         timer_phase => phase: TimerPhase,
@@ -481,6 +487,11 @@ options! {
         /// By how much the timer of `compressed_sacks` runs out later than it is set, so that the
         /// processor wakes up less often (`tcp_comp_sack_slack_ns`).
         compressed_sack_slack => compressed_sack_slack: Span,
+        /// Both ends answer segments without data that are out of window at most once in this time
+        /// (`tcp_invalid_ratelimit`, Linux since 4.0). The answers to ACKs far below what is
+        /// acknowledged (RFC 5961 section 5) count with them. "0s": all but such ACKs are
+        /// answered, each of them.
+        invalid_ratelimit => invalid_ratelimit: Span,
     }
     /// Explicit congestion notification.
     ecn: EcnConfig {
@@ -499,10 +510,14 @@ options! {
         send_buffer => send: Bytes,
         /// Largest size of `send_buffer` under autotuning, which is on if this is larger.
         send_buffer_max => send_max: Bytes,
-        /// Receive buffer, payload bytes.
+        /// Receive buffer: payload bytes, or memory with a `receive_scaling_ratio` below 256.
         receive_buffer => receive: Bytes,
         /// Largest size of `receive_buffer` under autotuning, which is on if this is larger.
         receive_buffer_max => receive_max: Bytes,
+        /// Payload that fills 256 bytes of the receive buffers, which are in memory
+        /// (`skb->truesize`, `tcp_rmem`) then, as Linux measures it (`scaling_ratio`). 160: 1448
+        /// of 2304 bytes. The window is that part of what is free. 256: buffers are in payload.
+        receive_scaling_ratio => receive_scaling_ratio: u32,
     }
     /// Pacing of segments.
     pacing: PacingConfig {
@@ -533,10 +548,27 @@ options! {
         /// Segments handed to the device at once. `tsq` checks its bound once before each such
         /// batch. With `pacing = "rtt_over_cwnd"` a batch is one segment.
         segments_at_once => segments_at_once: SegmentsAtOnce,
+        /// With `segments_at_once = "linux"`: segments at once at least (`tcp_min_tso_segs`).
+        min_tso_segs => min_tso_segs: u32,
+        /// With `segments_at_once = "linux"`: on a near path more leaves at once, 64 KB divided by
+        /// two for each 2^n microseconds of the least round trip (`tcp_tso_rtt_log`). 0: no more.
+        tso_rtt_log => tso_rtt_log: u32,
+    }
+}
+
+impl BufferConfig {
+    /// Payload that so much of a receive buffer holds.
+    pub fn payload(&self, receive: Bytes) -> u64 {
+        receive.get().saturating_mul(u64::from(self.receive_scaling_ratio)) / 256
     }
 }
 
 impl TcpConfig {
+    /// After this time the ticks of all clocks of a host fall as before.
+    pub fn longest_timer_period(&self) -> Span {
+        let wheel = if self.timers.wheel { self.rto.granularity.saturating_mul(WHEEL_TICKS) } else { Span::ZERO };
+        self.timers.tick.max(self.timers.delayed_ack_tick).max(self.rto.rtt_tick).max(wheel)
+    }
     /// TCP and IP headers of a segment without SACK blocks.
     pub fn header_bytes(&self) -> u16 {
         40 + if self.timestamps.enabled { 12 } else { 0 }

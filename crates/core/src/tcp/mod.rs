@@ -12,6 +12,7 @@ pub mod cc;
 mod config;
 mod delivery;
 pub mod loss;
+mod out_of_window;
 mod pacing;
 pub mod profile;
 mod receiver;

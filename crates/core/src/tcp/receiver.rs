@@ -26,6 +26,7 @@ use self::compression::Compression;
 use self::echo::Echo;
 use self::out_of_order::OutOfOrder;
 use self::right_sizing::RightSizing;
+use super::out_of_window::OutOfWindow;
 use super::ticks::TickClock;
 use super::{Outputs, Recovery, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
@@ -92,6 +93,7 @@ pub struct Receiver {
     echo: Echo,
     out_of_order: OutOfOrder,
     compression: Compression,
+    out_of_window: OutOfWindow,
     /// When the only SYN-ACK left.
     syn_ack_at: Option<Time>,
     fin_at: Option<u64>,
@@ -119,10 +121,17 @@ pub struct Receiver {
     stats: ReceiverStats,
 }
 
+fn clock(config: &TcpConfig, phase: Span) -> TickClock {
+    match config.timers.wheel && config.timers.delayed_ack_tick.is_zero() {
+        true => TickClock::wheel(config.rto.granularity, phase),
+        false => TickClock::new(config.timers.delayed_ack_tick, phase),
+    }
+}
+
 impl Receiver {
     /// Listens. `incarnation`: as in [`Packet::new`].
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>) -> Receiver {
-        let buffer = config.buffers.receive.get();
+        let buffer = config.buffers.payload(config.buffers.receive);
         let window = match config.receiver.window_in_steps {
             // The largest window that a SYN can carry, in whole segments
             // (tcp_select_initial_window).
@@ -136,7 +145,7 @@ impl Receiver {
             unacked_segments: 0,
             quick_acks: config.receiver.quick_acks,
             ack_at: Time::NEVER,
-            clock: TickClock::new(config.timers.delayed_ack_tick, Span::ZERO),
+            clock: clock(&config, Span::ZERO),
             duplicate: None,
             ts_recent: 0,
             last_ack_sent: 1,
@@ -147,6 +156,7 @@ impl Receiver {
             echo: Echo::new(&config),
             out_of_order: OutOfOrder::default(),
             compression: Compression::default(),
+            out_of_window: OutOfWindow::default(),
             syn_ack_at: None,
             fin_at: None,
             buffer,
@@ -172,7 +182,7 @@ impl Receiver {
     /// When the first tick of the host's timers falls; counts with `delayed_ack_tick` and
     /// `timer_wheel`. To be said before the first packet.
     pub fn set_timer_phase(&mut self, phase: Span) {
-        self.clock = TickClock::new(self.config.timers.delayed_ack_tick, phase);
+        self.clock = clock(&self.config, phase);
     }
 
     /// The application reads no faster than this; `None`: at once.
@@ -296,10 +306,10 @@ impl Receiver {
         let fin = p.has(TcpFlags::FIN);
         if p.len > 0 || fin {
             self.on_data(now, p, (segments, segment_len), start, fin, out);
-        } else if start < self.rcv_nxt {
+        } else if start < self.last_ack_sent || (start < self.rcv_nxt && !self.limits_answers()) {
             // Below the window: a window probe or a keep-alive wants an answer (RFC 9293 section
-            // 3.10.7.4).
-            self.send_ack(now, out);
+            // 3.10.7.4). An ACK that is due anyway answers it, too (`tcp_sequence`).
+            self.answer_out_of_window(now, out);
         }
     }
 
@@ -336,7 +346,17 @@ impl Receiver {
                 self.echo.agree(p, &self.config);
                 self.send_syn_ack(now, out);
             }
-            _ => self.send_ack(now, out),
+            _ => self.answer_out_of_window(now, out),
+        }
+    }
+
+    fn limits_answers(&self) -> bool {
+        !self.config.receiver.invalid_ratelimit.is_zero()
+    }
+
+    fn answer_out_of_window(&mut self, now: Time, out: &mut Outputs) {
+        if self.out_of_window.answers(now, self.config.receiver.invalid_ratelimit) {
+            self.send_ack(now, out);
         }
     }
 
@@ -404,6 +424,11 @@ impl Receiver {
         }
         if fin {
             self.fin_at = Some(end);
+        }
+        if start != self.rcv_nxt || fin || !self.out_of_order.is_empty() {
+            // Data that came twice is reported by the next ACK or never, but for a segment of the
+            // fast path (tcp_data_queue).
+            self.duplicate = None;
         }
         if end + u64::from(fin) <= self.rcv_nxt {
             self.stats.bytes_duplicate += u64::from(p.len);
@@ -697,7 +722,7 @@ impl Receiver {
 
     /// A segment that ends at `filled` came in order, and with it all up to `rcv_nxt`.
     fn right_size(&mut self, now: Time, p: &Packet, filled: u64) {
-        let most = self.config.buffers.receive_max.get();
+        let most = self.config.buffers.payload(self.config.buffers.receive_max);
         if self.buffer >= most {
             return;
         }
@@ -726,7 +751,7 @@ impl Receiver {
     /// Data came above a hole: the buffer is to have room for all that may lie between, too
     /// (`tcp_rcvbuf_grow` in `tcp_data_queue_ofo`, since 6.17).
     fn make_room_above(&mut self) {
-        let most = self.config.buffers.receive_max.get();
+        let most = self.config.buffers.payload(self.config.buffers.receive_max);
         if self.config.receiver.window_in_steps && self.buffer < most {
             if let Some(end) = self.out_of_order.end() {
                 self.buffer = self.buffer.max(self.sizing.with_data_above(end - self.rcv_nxt).min(most));

@@ -167,6 +167,11 @@ impl RttEstimator {
         })
     }
 
+    /// What was to be sent at the timeout has not left.
+    pub(super) fn take_back_off_back(&mut self) {
+        self.backoff = self.backoff.saturating_sub(1);
+    }
+
     pub(super) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

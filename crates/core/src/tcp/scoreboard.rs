@@ -29,8 +29,10 @@ flags! {
         EVER_RETRANSMITTED = 8,
         /// The connection's last segment: it ends with the number that the FIN takes.
         FIN = 16,
-        /// It is the last of what was handed down at once, or was written.
+        /// It is the last of what was handed down at once.
         PUSH = 32,
+        /// It carries PSH whenever it leaves, and ends an skb.
+        WRITE_END = 64,
     }
 }
 
@@ -545,7 +547,7 @@ impl Scoreboard {
         let mut n = 0;
         for s in rest.take_while(|s| waits(s) && Some(s.sent_at) == sent_at).take(most as usize) {
             n += 1;
-            if s.has(SegFlags::PUSH) {
+            if s.has(SegFlags::PUSH | SegFlags::WRITE_END) {
                 break;
             }
         }

@@ -41,6 +41,7 @@ use self::window_use::WindowUse;
 use super::cc::{AnyCc, CaState, CcContext, Path, Window};
 use super::delivery::Delivery;
 use super::loss::{AnyLoss, LossContext};
+use super::out_of_window::OutOfWindow;
 use super::pacing::Pacer;
 use super::recovery::RateReduction;
 use super::rtt::RttEstimator;
@@ -132,6 +133,8 @@ pub struct Sender {
     snd_nxt: u64,
     /// Offset just past the last byte written; `u64::MAX / 2` for an endless source.
     write_end: u64,
+    /// The peer's, as far as new data has left since.
+    largest_window: u64,
     send_window: u64,
     /// Segments outstanding after the last ACK, before any were sent.
     outstanding_after_ack: u32,
@@ -186,6 +189,7 @@ pub struct Sender {
     marks: Option<Marks>,
     send_cwr: bool,
     peer_fin: bool,
+    out_of_window: OutOfWindow,
     syn_sent: u32,
     flow: FlowId,
     incarnation: u8,
@@ -199,6 +203,13 @@ pub struct Sender {
     loss: AnyLoss,
     config: Arc<TcpConfig>,
     stats: SenderStats,
+}
+
+fn clock(config: &TcpConfig, phase: Span) -> TickClock {
+    match config.timers.wheel && config.timers.tick.is_zero() {
+        true => TickClock::wheel(config.rto.granularity, phase),
+        false => TickClock::new(config.timers.tick, phase),
+    }
 }
 
 impl Sender {
@@ -231,6 +242,7 @@ impl Sender {
             snd_una: 1,
             snd_nxt: 1,
             write_end: 1,
+            largest_window: 0,
             send_window: u64::from(mss),
             outstanding_after_ack: 0,
             send_buffer: config.buffers.send.get(),
@@ -252,7 +264,7 @@ impl Sender {
             frto: FrtoState::Idle,
             frto_arrived: 0,
             tail_loss_probe: None,
-            clock: TickClock::new(config.timers.tick, Span::ZERO),
+            clock: clock(&config, Span::ZERO),
             rtt_clock: TickClock::new(config.rto.rtt_tick, Span::ZERO),
             lost_again: 0,
             timeouts_in_row: 0,
@@ -270,6 +282,7 @@ impl Sender {
             marks: None,
             send_cwr: false,
             peer_fin: false,
+            out_of_window: OutOfWindow::default(),
             syn_sent: 0,
             flow,
             incarnation,
@@ -284,10 +297,10 @@ impl Sender {
         }
     }
 
-    /// When the first tick of the host's clocks falls; counts with `timer_tick` and `rtt_tick`. To
-    /// be said before [`Sender::open`].
+    /// When the first tick of the host's clocks falls; counts with `timer_tick`, `rtt_tick` and
+    /// `timer_wheel`. To be said before [`Sender::open`].
     pub fn set_timer_phase(&mut self, phase: Span) {
-        self.clock = TickClock::new(self.config.timers.tick, phase);
+        self.clock = clock(&self.config, phase);
         self.rtt_clock = TickClock::new(self.config.rto.rtt_tick, phase);
     }
 
@@ -438,7 +451,7 @@ impl Sender {
             State::Established => {
                 if p.has(TcpFlags::SYN) {
                     // Our ACK of the SYN-ACK was lost.
-                    self.send_pure_ack(now, out);
+                    self.answer_out_of_window(now, out);
                 } else if p.has(TcpFlags::ACK) {
                     self.on_ack(now, p, out);
                 }
@@ -554,6 +567,26 @@ impl Sender {
             self.send_pure_ack(now, out);
         }
         self.finish_if_done(out);
+    }
+
+    /// An ACK within a window below what is acknowledged is merely late. One further below may be a
+    /// blind attack: it is answered, and nothing else happens (RFC 5961 section 5; `tcp_ack`,
+    /// net/ipv4/tcp_input.c of Linux 6.12).
+    #[cold]
+    fn is_too_old(&mut self, now: Time, number: u64, out: &mut Outputs) -> bool {
+        let acknowledged = self.snd_una - 1;
+        let window = self.largest_window.max(self.send_window).min(acknowledged);
+        let is_too_old = number < self.snd_una - window && !self.config.receiver.invalid_ratelimit.is_zero();
+        if is_too_old {
+            self.answer_out_of_window(now, out);
+        }
+        is_too_old
+    }
+
+    fn answer_out_of_window(&mut self, now: Time, out: &mut Outputs) {
+        if self.out_of_window.answers(now, self.config.receiver.invalid_ratelimit) {
+            self.send_pure_ack(now, out);
+        }
     }
 
     fn send_pure_ack(&mut self, now: Time, out: &mut Outputs) {

@@ -137,6 +137,10 @@ impl Channel {
                 self.mac.release_held(now, pool, out);
                 continue;
             }
+            if self.mac.completions.at <= now {
+                self.mac.completions.report(now, out);
+                continue;
+            }
             if self.mac.aqm_at <= now {
                 self.mac.on_aqm(now, &mut self.medium, pool, out);
                 continue;
@@ -149,7 +153,8 @@ impl Channel {
     }
 
     fn set_due(&mut self) {
-        self.due = self.mac.reorder_at.min(self.mac.aqm_at).min(self.medium.deadline());
+        let mac = &self.mac;
+        self.due = mac.reorder_at.min(mac.aqm_at).min(mac.completions.at).min(self.medium.deadline());
     }
 
     /// Time that the medium was idle, busy, or carried several exchanges, up to `now`.

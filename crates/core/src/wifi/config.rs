@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::mac::completion::TxCompletion;
 use super::phy::{Framing, PhyConfig, Standard};
 use super::rate::RateConfig;
 use super::reorder::ReorderConfig;
@@ -71,6 +72,9 @@ radio_options! {
     retries: Retries,
     /// The queues between the host and the radio.
     transmit: TransmitConfig,
+    /// How late the driver reports that packets have been sent, by which TCP small queues count
+    /// what waits below TCP.
+    tx_completion: TxCompletion,
     /// The recipient's side of Block Ack: reorder buffer and retry-out.
     reorder_buffer: ReorderConfig,
 }
@@ -87,6 +91,7 @@ impl Default for RadioConfig {
             aggregation: Aggregation::default(),
             retries: Retries::default(),
             transmit: TransmitConfig::default(),
+            tx_completion: TxCompletion::default(),
             reorder_buffer: ReorderConfig::default(),
         }
     }

@@ -19,6 +19,7 @@ pub mod trace;
 pub use channel::Channel;
 pub use config::{Aggregation, OnGiveUp, OnMissed, RadioConfig, RadioOptions, Retries, RetryCount};
 pub use ids::{AirLinkId, PairId, RadioId};
+pub use mac::completion::TxCompletion;
 pub use mac::{AirHoldings, rate, reorder, retry_out, transmit};
 pub use medium::Occupancy;
 pub use outputs::{AirOutputs, Released};

@@ -170,7 +170,7 @@ const MOST_BUFFER: u64 = i32::MAX.unsigned_abs() as u64;
 /// Sysctls that decide TCP of the host's kernel.
 pub(crate) fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
     let on = |is_on: bool| u8::from(is_on).to_string();
-    let memory = |payload: Bytes| payload.get().saturating_mul(256).div_ceil(PAYLOAD_SHARE);
+    let memory = |buffer: Bytes| tcp.buffers.payload(buffer).saturating_mul(256).div_ceil(PAYLOAD_SHARE);
     let sizes = |initial: u64, max: u64| {
         let [initial, max] = [initial, max.max(initial)].map(|bytes| bytes.clamp(LEAST_BUFFER, MOST_BUFFER));
         format!("{LEAST_BUFFER} {initial} {max}")

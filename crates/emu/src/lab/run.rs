@@ -263,7 +263,12 @@ fn print_summary(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
     for group in summary["groups"].as_array().into_iter().flatten() {
         let name = group["group"].as_str().unwrap_or("");
         let mut parts = Vec::new();
-        for (key, unit, factor) in [("goodput_bps", "Mbit/s", 1e-6), ("rtt_mean_ms", "ms round trip", 1.0)] {
+        let figures = [
+            ("goodput_bps", "Mbit/s", 1e-6),
+            ("rtt_mean_ms", "ms round trip", 1.0),
+            ("srtt_mean_ms", "ms smoothed round trip", 1.0),
+        ];
+        for (key, unit, factor) in figures {
             parts.extend(group[key].as_f64().map(|value| format!("{:.2} {unit}", value * factor)));
         }
         if group["kind"] != "unlimited" {

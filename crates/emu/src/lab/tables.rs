@@ -33,9 +33,11 @@ table! {
         segments_sent: U64(u64) = "segments with and without payload since warmup (TCP), or datagrams",
         segments_retransmitted: U64(u64) = "segments retransmitted since warmup",
         cwnd_mean_segments: F64(f64) = "segments, mean of the samples since warmup",
-        rtt_mean_ms: F64(f64) = "ms, mean since warmup: of samples of the smoothed round-trip time (TCP), or of replies (ping)",
+        rtt_mean_ms: F64(f64) = "ms, mean of the round trips since warmup (ping)",
         rtt_min_ms: F64(f64) = "ms, least",
-        rtt_max_ms: F64(f64) = "ms, greatest of the same samples",
+        rtt_max_ms: F64(f64) = "ms, greatest of them (ping)",
+        srtt_mean_ms: F64(f64) = "ms, mean over time of the smoothed round-trip time since warmup (TCP)",
+        srtt_max_ms: F64(f64) = "ms, greatest of the same samples (TCP)",
         received: U64(u64) = "datagrams or replies that came, of those sent since warmup",
         delay_mean_ms: F64(f64) = "ms, mean one-way delay of the datagrams since warmup (cbr)",
     }
@@ -119,6 +121,8 @@ fn flow_row(scenario: &LabScenario, number: usize, [sent, came]: &[Observations;
         rtt_mean_ms: f64::NAN,
         rtt_min_ms: f64::NAN,
         rtt_max_ms: f64::NAN,
+        srtt_mean_ms: f64::NAN,
+        srtt_max_ms: f64::NAN,
         received: 0,
         delay_mean_ms: f64::NAN,
     };
@@ -135,8 +139,8 @@ fn flow_row(scenario: &LabScenario, number: usize, [sent, came]: &[Observations;
                 row.segments_retransmitted = u64::from(last.retransmitted.wrapping_sub(first.retransmitted));
                 row.rtt_min_ms = f64::from(last.min_rtt_us) * 1e-3;
             }
-            let rtts = || samples.iter().map(|s| f64::from(s.srtt_us) * 1e-3);
-            (row.rtt_mean_ms, row.rtt_max_ms) = (mean(rtts()), greatest(rtts()));
+            let smoothed = || samples.iter().map(|s| f64::from(s.srtt_us) * 1e-3);
+            (row.srtt_mean_ms, row.srtt_max_ms) = (mean(smoothed()), greatest(smoothed()));
             row.cwnd_mean_segments = mean(samples.iter().map(|s| f64::from(s.cwnd)));
             let came: Vec<(GuestTime, u64)> = came.came.iter().copied().filter(|(at, _)| since(*at)).collect();
             if let [first, .., last] = came[..] {
@@ -234,6 +238,8 @@ fn group(scenario: &LabScenario, name: &str, rows: &[(usize, FlowRow)]) -> Value
             "rtt_mean_ms": figure(row.rtt_mean_ms),
             "rtt_min_ms": figure(row.rtt_min_ms),
             "rtt_max_ms": figure(row.rtt_max_ms),
+            "srtt_mean_ms": figure(row.srtt_mean_ms),
+            "srtt_max_ms": figure(row.srtt_max_ms),
             "received": row.received,
             "delay_mean_ms": figure(row.delay_mean_ms),
         })
@@ -253,6 +259,7 @@ fn group(scenario: &LabScenario, name: &str, rows: &[(usize, FlowRow)]) -> Value
         "retransmission_ratio": figure(real(again) / real(segments)),
         "cwnd_mean_segments": figure(known(|row| row.cwnd_mean_segments)),
         "rtt_mean_ms": figure(known(|row| row.rtt_mean_ms)),
+        "srtt_mean_ms": figure(known(|row| row.srtt_mean_ms)),
         "received": rows.iter().map(|(_, row)| row.received).sum::<u64>(),
         "delay_mean_ms": figure(known(|row| row.delay_mean_ms)),
         "flows": flows,

@@ -438,8 +438,7 @@ fn timer_phase(config: &TcpConfig, host: NodeId, seed: u64) -> Span {
     match config.timers.phase {
         TimerPhase::At(phase) => phase,
         TimerPhase::Random(RandomPhase::Random) => {
-            let longest =
-                config.timers.tick.max(config.timers.delayed_ack_tick).max(config.rto.rtt_tick).as_ns().max(1);
+            let longest = config.longest_timer_period().as_ns().max(1);
             let mut rng = stream(seed, u64::from(host.0), Purpose::TimerPhase);
             Span::from_ns(rng.random_range(0..longest))
         }

@@ -1,8 +1,8 @@
-"""`airtcp check`: whether a scenario is valid."""
+"""`airtcp check`: whether a scenario is valid, and settings that do less than one may believe."""
 
 from __future__ import annotations
 
-from airtcp._terminal import OK, write_out
+from airtcp._terminal import OK, say, write_out
 from airtcp._text import to_json
 from airtcp.cli.options import scenario_options
 from airtcp.cli.scenario_input import checked_scenario
@@ -26,6 +26,10 @@ def check(args: argparse.Namespace) -> int:
         nodes, links, flows = checked.counts()
         size = f"{nodes} nodes, {links} links (each direction), {flows} flows, {scenario['duration']}"
         write_out(f"{args.file}: valid: {scenario['name']!r}, {size}\n")
+        from airtcp.traps import notes
+
+        for sentence in notes(scenario):
+            say(f"note: {sentence}")
     return OK
 
 

@@ -59,9 +59,10 @@ def run(args: argparse.Namespace) -> int:
     elif not args.quiet:
         from airtcp.show import overview
         from airtcp.soundness import warnings
+        from airtcp.traps import notes
 
         render(*overview(results))
-        for sentence in warnings(results):
+        for sentence in [*notes(results.manifest["scenario"]), *warnings(results)]:
             say(f"note: {sentence}")
     if is_link(args.file):
         # What the page shows of the same run.

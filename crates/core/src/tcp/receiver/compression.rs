@@ -111,6 +111,7 @@ mod tests {
         fn new(rtt_ms: u64, change: impl FnOnce(&mut TcpConfig)) -> Story {
             let mut config = profile("linux-6").unwrap().resolve().unwrap();
             (config.receiver.quick_acks, config.receiver.window_in_steps) = (0, false);
+            config.timers.wheel = false;
             change(&mut config);
             let receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
             let mut story = Story { receiver, acks: Vec::new(), now_us: 0 };

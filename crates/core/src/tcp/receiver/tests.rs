@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tcp::profile::profile;
+use crate::units::Bytes;
 
 /// Otherwise a sender would wait for the last segment of a transfer as long as one before it is
 /// missing.
@@ -34,7 +35,7 @@ impl Thinned {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();
         (config.receiver.acks_per_rtt, config.receiver.quick_acks, config.connection.handshake) =
             (acks_per_rtt, 0, false);
-        config.receiver.window_in_steps = false;
+        (config.receiver.window_in_steps, config.timers.wheel) = (false, false);
         change(&mut config);
         Thinned { receiver: Receiver::new(FlowId(0), 0, Arc::new(config)), acks: Vec::new(), next: 1 }
     }
@@ -180,6 +181,27 @@ fn a_segment_above_a_hole_that_came_in_part_reports_that_part() {
     assert_eq!(reports(&[(0, 1), (3, 1), (2, 3)])[2], (1, vec![(3, 4), (2, 5)]));
     // Of two pieces the lower one.
     assert_eq!(reports(&[(0, 1), (3, 1), (5, 1), (2, 4)])[3], (1, vec![(3, 4), (2, 6)]));
+}
+
+/// Memory of 131072 bytes holds 160/256 of it, as a buffer of 81920 payload bytes.
+#[test]
+fn a_receive_buffer_in_memory_offers_the_part_that_payload_fills() {
+    let windows = |buffer, ratio| {
+        let mut config = profile("linux-6").unwrap().resolve().unwrap();
+        (config.buffers.receive, config.buffers.receive_max) = (Bytes::new(buffer), Bytes::new(buffer));
+        config.buffers.receive_scaling_ratio = ratio;
+        config.connection.handshake = false;
+        let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
+        let mut out = Outputs::default();
+        for n in 0..60 {
+            let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+            (p.flags, p.seq, p.len) = (TcpFlags::ACK, Seq32(n * 1448 + 1), 1448);
+            receiver.on_packet(Time::ZERO, &p, &mut out);
+        }
+        out.packets.iter().map(|p| p.window).collect::<Vec<_>>()
+    };
+    assert_eq!(windows(131_072, 160), windows(81_920, 256));
+    assert_ne!(windows(131_072, 160), windows(131_072, 256));
 }
 
 #[test]

@@ -26,6 +26,9 @@ impl Sender {
         if number > self.snd_nxt {
             return; // acknowledges what was never sent (RFC 9293 section 3.10.7.4)
         }
+        if number < self.snd_una && self.is_too_old(now, number, out) {
+            return;
+        }
         self.waits_for_ack = false;
         if self.is_expected(p, number) {
             return self.on_expected_ack(now, p, number, out);

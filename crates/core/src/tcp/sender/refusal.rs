@@ -2,10 +2,14 @@
 //! net/ipv4/tcp_output.c, `__tcp_transmit_skb` and `tcp_write_xmit` (6.12): the segment stays
 //! unsent and the window shrinks as after an ECN echo, once per window of data.
 
+use super::timers::Pending;
 use super::{Sender, State};
 use crate::packet::Packet;
 use crate::tcp::cc::CaState;
-use crate::units::Time;
+use crate::units::{Span, Time};
+
+/// After what a timer sent has been refused, the next attempt (`TCP_RESOURCE_PROBE_INTERVAL`).
+const NEXT_ATTEMPT: Span = Span::from_ms(500);
 
 impl Sender {
     /// The first queue of the host had no room for these segments, in the order in which they were
@@ -15,9 +19,16 @@ impl Sender {
             return;
         }
         self.count_until(now);
+        let first = self.snd_una;
+        let (mut timeouts, mut probes) = (false, false);
         // The newest first: behind a segment that was refused nothing new has left.
         for p in refused.iter().rev() {
             let start = p.seq.to_offset(self.snd_una);
+            timeouts |= start == first && self.timers.timeout_at == now;
+            probes |= start <= first && self.timers.probe_sent_at == now;
+            if self.tail_loss_probe.is_some_and(|probe| probe.was_sent_as(start, p.len)) {
+                self.tail_loss_probe = None;
+            }
             if self.board.take_back_last(start) {
                 self.snd_nxt = start;
             } else if self.board.take_back_retransmission(start) {
@@ -35,6 +46,22 @@ impl Sender {
             self.timers.stop_transmission();
             self.tail_loss_probe = None;
             self.timers.persist = self.timeout_from(now);
+        }
+        self.retry_after_refusal(now, timeouts, probes);
+    }
+
+    /// What a timer sent has been refused: it goes again soon, and the timeout does not grow
+    /// (`tcp_retransmit_timer`, `tcp_send_probe0`).
+    fn retry_after_refusal(&mut self, now: Time, timeouts: bool, probes: bool) {
+        if timeouts && !self.board.is_empty() {
+            self.rtt.take_back_off_back();
+            self.timers.set(Pending::Timeout, self.clock.after(now, NEXT_ATTEMPT));
+        }
+        if probes && self.board.is_empty() && self.snd_nxt < self.write_end {
+            if self.send_window == 0 {
+                self.rtt.take_back_off_back();
+            }
+            self.timers.persist = self.clock.after(now, NEXT_ATTEMPT);
         }
     }
 
@@ -62,7 +89,7 @@ mod tests {
     use super::*;
     use crate::packet::FlowId;
     use crate::rng::Streams;
-    use crate::tcp::{Outputs, Receiver, profile};
+    use crate::tcp::{Outputs, Receiver, TcpConfig, profile};
     use crate::units::Span;
 
     const MSS: u64 = 1448;
@@ -137,6 +164,62 @@ mod tests {
         sender.on_deadline(due, &mut out);
         assert_eq!(numbers(&out.packets)[0], 0);
         assert_eq!((sender.stats().timeouts, sender.stats().segments_retransmitted), (0, 0));
+    }
+
+    /// `tcp_retransmit_timer`: the next attempt is half a second later, and the timeout stays.
+    #[test]
+    fn a_timeouts_retransmission_that_is_refused_goes_again_after_half_a_second() {
+        let (mut sender, _, _) = host();
+        sender.config = Arc::new({
+            let mut config = TcpConfig::clone(&sender.config);
+            config.loss_recovery.tail_loss_probe = false;
+            config
+        });
+        let (rto, mut refused_at) = (sender.rtt.rto(&sender.config), Vec::new());
+        for _ in 0..3 {
+            let mut out = Outputs::default();
+            let due = sender.deadline();
+            sender.on_deadline(due, &mut out);
+            assert_eq!(numbers(&out.packets), [0]);
+            sender.on_refused(due, &out.packets);
+            sender.check();
+            refused_at.push(due);
+        }
+        assert_eq!(sender.rtt.rto(&sender.config), rto, "no backoff");
+        let gaps: Vec<Span> = refused_at.windows(2).map(|w| w[1].since(w[0])).collect();
+        let half_a_second = Span::from_ms(500)..=Span::from_ms(500 + 32);
+        assert!(gaps.iter().all(|gap| half_a_second.contains(gap)), "{gaps:?}");
+        // Once it leaves, the timeout grows.
+        let due = sender.deadline();
+        sender.on_deadline(due, &mut Outputs::default());
+        assert_eq!(sender.rtt.rto(&sender.config), rto.saturating_mul(2));
+    }
+
+    /// `tcp_send_probe0`.
+    #[test]
+    fn what_a_probe_sends_and_the_queue_refuses_goes_again_after_half_a_second() {
+        let (mut sender, _, sent) = host();
+        sender.on_refused(Time::ZERO, &sent);
+        let mut out = Outputs::default();
+        let due = sender.deadline();
+        sender.on_deadline(due, &mut out);
+        sender.on_refused(due, &out.packets);
+        let wait = sender.deadline().since(due);
+        assert!((Span::from_ms(500)..=Span::from_ms(532)).contains(&wait), "{wait}");
+    }
+
+    #[test]
+    fn a_tail_loss_probe_that_is_refused_is_none() {
+        let (mut sender, mut receiver, sent) = host();
+        // Measures a round trip.
+        let next = arrive(&mut sender, &mut receiver, at(50), &sent);
+        assert!(!next.is_empty());
+        let mut out = Outputs::default();
+        let due = sender.deadline();
+        sender.on_deadline(due, &mut out);
+        assert_eq!(sender.stats().tail_loss_probes, 1);
+        sender.on_refused(due, &out.packets);
+        assert!(sender.tail_loss_probe.is_none());
     }
 
     #[test]

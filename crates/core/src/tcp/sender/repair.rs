@@ -545,6 +545,7 @@ impl Sender {
         }
         // [RFC6298-5.6-1]
         self.restart_timeout(now);
+        self.timers.timeout_at = now;
     }
 
     /// Largest window, segments, that a timeout leaves.

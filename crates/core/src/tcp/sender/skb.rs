@@ -5,7 +5,7 @@
 //! Linux, net/ipv4/tcp_output.c as of 6.12: `tcp_tso_autosize`, `tcp_cwnd_test`,
 //! `tcp_tso_should_defer`, `tcp_write_xmit`, and PSH in `__tcp_transmit_skb` (since 5.5). A lost
 //! skb is sent again as a whole (`tcp_xmit_retransmit_queue`). Not here: a segment below the
-//! full size waits for no other (Nagle).
+//! full size waits for no other (Nagle), and a long write has no marks in between (`forced_push`).
 
 use super::Sender;
 use crate::convert::saturate32;
@@ -16,8 +16,6 @@ use crate::units::{Span, Time};
 /// Payload of the largest skb: `GSO_LEGACY_MAX_SIZE` without room for headers
 /// (`sk_dst_gso_max_size`).
 const GSO_MAX_BYTES: u64 = 65_536 - 321;
-/// `tcp_min_tso_segs`.
-const LEAST_AT_ONCE: u64 = 2;
 /// `tcp_tso_win_divisor`: a part of the window that goes without waiting for more.
 const WINDOW_DIVISOR: u64 = 3;
 /// An skb is held back only so soon after the last transmission, and only for an ACK that comes so
@@ -120,11 +118,12 @@ impl Sender {
         let shift = self.small_queue.pacing_shift.unwrap_or(self.config.host_queue.tsq_pacing_shift);
         let span = Span::from_ns(1_000_000_000 >> shift.min(30));
         let at_rate = self.bytes_at_pacing_rate(span);
-        // `tcp_tso_rtt_log` = 9: halved for each 512 us of the least round trip.
-        let halvings = self.path.min_rtt.as_ns() / 512_000;
-        let near = if halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };
+        let log = self.config.host_queue.tso_rtt_log;
+        let halvings = (self.path.min_rtt.as_ns() / 1000).checked_shr(log).unwrap_or(0);
+        let near = if log > 0 && halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };
         let bytes = at_rate.saturating_add(near).min(GSO_MAX_BYTES);
-        Sizing { at_rate, segments: saturate32((bytes / u64::from(self.path.mss)).max(LEAST_AT_ONCE)) }
+        let least = u64::from(self.config.host_queue.min_tso_segs).max(1);
+        Sizing { at_rate, segments: saturate32((bytes / u64::from(self.path.mss)).max(least)) }
     }
 
     /// Segments of the next skb of new data, of `most` at most; or that it waits.

@@ -17,6 +17,13 @@ pub(super) struct TailLossProbe {
     is_retransmission: bool,
 }
 
+impl TailLossProbe {
+    /// `start` begins the segment that was sent as this probe.
+    pub(super) fn was_sent_as(&self, start: u64, len: u16) -> bool {
+        self.end == start + u64::from(len)
+    }
+}
+
 impl Sender {
     /// RFC 8985 section 7.2: with SACK, and no repair under way. Nothing is SACKed then, except
     /// while the window is reduced for another reason (Linux).
@@ -98,7 +105,7 @@ impl Sender {
         let evidence = self.evidence(Cause::TailLossProbe);
         let Some((segment, waited)) = self.board.take_probe(now, self.delivery.stamp()) else { return };
         self.note_retransmission(&segment, waited, evidence, out);
-        self.emit(now, &segment, true, self.ends_what_was_written(segment.start, segment.len), out);
+        self.emit(now, &segment, true, false, out);
     }
 
     /// RFC 8985 section 7.4.2, once an ACK reaches the end of the probe.

@@ -28,11 +28,20 @@ pub(super) struct Timers {
     pending: Pending,
     /// The next probe of a closed receive window (RFC 9293 section 3.8.6.1).
     pub persist: Time,
+    /// When a timer last made a window probe leave, and a retransmission after a timeout: the host's
+    /// own queue may refuse them at once.
+    pub probe_sent_at: Time,
+    pub timeout_at: Time,
 }
 
 impl Timers {
-    pub(super) const STOPPED: Timers =
-        Timers { transmission: Time::NEVER, pending: Pending::Timeout, persist: Time::NEVER };
+    pub(super) const STOPPED: Timers = Timers {
+        transmission: Time::NEVER,
+        pending: Pending::Timeout,
+        persist: Time::NEVER,
+        probe_sent_at: Time::NEVER,
+        timeout_at: Time::NEVER,
+    };
 
     pub(super) fn deadline(&self) -> Time {
         self.transmission.min(self.persist)
@@ -121,6 +130,7 @@ impl Sender {
 
     /// When a short wait that begins at `now` is over, as the host's timers have it.
     pub(super) fn after_slack(&self, now: Time, wait: Span) -> Time {
-        now + (wait + self.config.rto.timer_slack).round_up_to(self.config.rto.granularity)
+        let wait = (wait + self.config.rto.timer_slack).round_up_to(self.config.rto.granularity);
+        if self.clock.is_wheel() { self.clock.after(now, wait) } else { now + wait }
     }
 }

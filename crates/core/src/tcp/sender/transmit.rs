@@ -25,7 +25,8 @@ impl Sender {
             // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go
             // after the wait.
             let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.path.mss));
-            self.send_new(now, saturate16(len), false, out);
+            self.send_new(now, saturate16(len), true, out);
+            self.timers.probe_sent_at = now;
             return;
         }
         // One below the window: the receiver must answer with its present window.
@@ -35,6 +36,7 @@ impl Sender {
         self.fill_ack(now, &mut p);
         out.packets.push(p);
         self.stats.window_probes += 1;
+        self.timers.probe_sent_at = now;
         self.rtt.back_off(&self.config);
         self.timers.persist = self.timeout_from(now);
     }
@@ -171,11 +173,15 @@ impl Sender {
     pub(super) fn send_new(&mut self, now: Time, len: u16, ends_skb: bool, out: &mut Outputs) {
         let end = self.snd_nxt + u64::from(len);
         let fin = self.closing && self.config.connection.handshake && end == self.write_end;
-        let push = ends_skb || self.ends_what_was_written(self.snd_nxt, len);
+        self.largest_window = self.largest_window.max(self.send_window);
+        // `tcp_push`, `tcp_mark_push`. What is written behind it before it leaves takes the mark away.
+        let mark = len > 0 && end == self.write_end;
         let segment = Segment {
             start: self.snd_nxt,
             len,
-            flags: SegFlags::when(fin, SegFlags::FIN) | SegFlags::when(push, SegFlags::PUSH),
+            flags: SegFlags::when(fin, SegFlags::FIN)
+                | SegFlags::when(ends_skb, SegFlags::PUSH)
+                | SegFlags::when(mark, SegFlags::WRITE_END),
             sent_at: now,
             number: 0, // the scoreboard counts
         };
@@ -195,12 +201,7 @@ impl Sender {
             self.set_timeout(now);
         }
         self.board.push(segment, self.delivery.stamp());
-        self.emit(now, &segment, false, push, out);
-    }
-
-    /// The application's last byte so far is pushed, too (`tcp_mark_push`).
-    pub(super) fn ends_what_was_written(&self, start: u64, len: u16) -> bool {
-        len > 0 && start + u64::from(len) == self.write_end && self.hands_down_several()
+        self.emit(now, &segment, false, ends_skb, out);
     }
 
     /// A segment that begins at `start` is not sent again: the receiver has taken back the window
@@ -215,8 +216,9 @@ impl Sender {
         Evidence { cause, dup_acks: self.acks.duplicates, cwnd: self.window.cwnd }
     }
 
-    /// `ends_skb`: as for new data. PSH is set on what is handed down at once, not kept
-    /// (`__tcp_transmit_skb`, Linux 6.12), so a part that leaves alone has none.
+    /// `ends_skb`: as for new data. PSH of what is handed down at once is not kept
+    /// (`__tcp_transmit_skb`, Linux 6.12), so a part that leaves alone has none. That of a write
+    /// is.
     pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, ends_skb: bool, out: &mut Outputs) {
         // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent`
         // (net/ipv4/tcp_rate.c, Linux 6.12).
@@ -233,7 +235,7 @@ impl Sender {
         if let Some(undo) = &mut self.undo {
             undo.on_retransmission(sent_at);
         }
-        self.emit(now, &segment, true, ends_skb || self.ends_what_was_written(segment.start, segment.len), out);
+        self.emit(now, &segment, true, ends_skb, out);
     }
 
     pub(super) fn note_retransmission(
@@ -267,7 +269,7 @@ impl Sender {
         if segment.has(SegFlags::FIN) {
             p.flags |= TcpFlags::FIN;
         }
-        if push {
+        if push || segment.has(SegFlags::WRITE_END) {
             p.flags |= TcpFlags::PSH;
         }
         if self.ecn_ok && segment.len > 0 && !is_repeated {

@@ -232,3 +232,33 @@ proptest! {
         prop_assert_eq!(state(&pair), state(&step_by_step));
     }
 }
+
+/// RFC 5961 section 5 and `tcp_oow_rate_limited`: what is out of window is answered twice a second
+/// at most.
+#[test]
+fn segments_out_of_window_and_old_acks_are_answered_twice_a_second() {
+    let c =
+        config("linux-6", |c| (c.buffers.receive, c.buffers.receive_max) = (Bytes::new(65_536), Bytes::new(65_536)));
+    let mut pair = Pair::same(&c, ONE_WAY).start(200 * 1448);
+    pair.run(Time::ZERO + Span::from_secs(3));
+    let at = |ms: u64| Time::ZERO + Span::from_ms(3_000 + ms);
+    let mut probe = Packet::new(FlowId(0), Kind::Tcp, 0);
+    (probe.flags, probe.seq) = (TcpFlags::ACK, Seq32(200 * 1448));
+    let answers = |ms| {
+        let mut out = Outputs::default();
+        pair.receiver.on_packet(at(ms), &probe, &mut out);
+        out.packets.len()
+    };
+    assert_eq!([0, 200, 499, 500, 700, 1000].map(answers), [1, 0, 0, 1, 0, 1]);
+    // Its largest window was 64 KB and more: an ACK of the beginning is too old, one a segment back
+    // is late.
+    let mut challenge = |ms, number| {
+        let mut ack = Packet::new(FlowId(0), Kind::Tcp, 0);
+        (ack.flags, ack.ack, ack.window) = (TcpFlags::ACK, Seq32(number), 1 << 16);
+        ack.set_reverse();
+        let mut out = Outputs::default();
+        pair.sender.on_packet(at(ms), &ack, &mut out);
+        out.packets.len()
+    };
+    assert_eq!([challenge(0, 199 * 1448), challenge(1, 1), challenge(2, 1), challenge(600, 1)], [0, 1, 0, 1]);
+}

@@ -105,7 +105,7 @@ fn psh_ends_what_was_written() {
     };
     // Half of the window at most.
     assert_eq!(ends(SegmentsAtOnce::Linux), [(vec![0, 1], true), (vec![2, 3], true), (vec![4], true)]);
-    assert_eq!(ends(SegmentsAtOnce::Single), [(vec![0, 1, 2, 3, 4], false)]);
+    assert_eq!(ends(SegmentsAtOnce::Single), [(vec![0, 1, 2, 3, 4], true)]);
 }
 
 /// Linux 6.12, `tcp_xmit_retransmit_queue`: what was lost of an skb leaves again at once, with one
@@ -161,4 +161,32 @@ fn a_segment_that_is_sent_again_alone_has_no_psh() {
         }
     }
     assert!(again.iter().filter(|a| a.0).count() > 10 && again.iter().all(|a| !a.1), "{again:?}");
+}
+
+/// `tcp_push`: each write ends with PSH, and what has left with it is sent again with it. A write
+/// that follows before it leaves takes it away.
+#[test]
+fn each_write_ends_with_psh_also_when_it_is_sent_again() {
+    for at_once in [SegmentsAtOnce::Linux, SegmentsAtOnce::Single] {
+        let c = config("linux-6", |c| (c.host_queue.segments_at_once, c.cwnd.initial) = (at_once, 3));
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let log = seen.clone();
+        let mut pair = Pair::same(&c, ONE_WAY);
+        pair.data_fate = Box::new(move |n, p| {
+            log.borrow_mut().push(((p.seq.0 - 1) / 1448, p.has(TcpFlags::PSH)));
+            if n == 0 { Fate::Lose } else { Fate::Pass }
+        });
+        let mut pair = pair.start(1448);
+        pair.run(Time::ZERO + Span::from_ms(100));
+        for _ in 0..4 {
+            pair.sender.write(pair.now, 1448, &mut pair.out);
+            pair.drain();
+        }
+        pair.run(Time::ZERO + Span::from_secs(3));
+        let seen = seen.take();
+        let of = |segment| seen.iter().filter(|s| s.0 == segment).map(|s| s.1).collect::<Vec<_>>();
+        // The window is three segments: two writes wait, and leave as one.
+        assert_eq!([of(0), of(1), of(2)], [vec![true, true], vec![true], vec![true]], "{seen:?}");
+        assert_eq!(of(4), [true], "{seen:?}");
+    }
 }

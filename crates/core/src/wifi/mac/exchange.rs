@@ -425,7 +425,7 @@ impl SimMac {
             released_bytes += u64::from(mpdu.size);
             released_airtime += mpdu.airtime();
             if mpdu.reports() {
-                out.release(mpdu.flow, mpdu.payload);
+                self.completions.complete(now, r, mpdu.flow, mpdu.payload, out);
             }
         }
         if released > 0 {

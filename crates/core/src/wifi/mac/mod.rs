@@ -7,6 +7,7 @@
 
 mod association;
 mod audit;
+pub mod completion;
 pub mod early_drop;
 mod exchange;
 mod feed;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 pub use audit::AirHoldings;
 
+use completion::Completions;
 use originator::{Mpdu, Session};
 use radio::{AcQueue, Radio};
 use rate::{AnyRateControl, RateConfig, RateContext};
@@ -119,6 +121,7 @@ pub struct SimMac {
     /// Sessions with a recipient that holds MPDUs.
     holding: Vec<SessionId>,
     pub(super) reorder_at: Time,
+    pub(super) completions: Completions,
     pub(super) aqm_at: Time,
     /// Emptied lists of MPDUs, to be used again.
     spare: Vec<Vec<Mpdu>>,
@@ -290,6 +293,7 @@ impl SimMac {
             sessions: Vec::new(),
             holding: Vec::new(),
             reorder_at: NEVER,
+            completions: Completions::new(config.radios.iter().map(|radio| radio.tx_completion)),
             aqm_at: NEVER,
             spare: Vec::new(),
             failed: Vec::new(),

@@ -262,7 +262,7 @@ impl<'a> Expander<'a> {
         (sender.connection.packet_bytes, receiver.connection.packet_bytes) = (packet_bytes, packet_bytes);
 
         let segment = sender.mss();
-        if receiver.buffers.receive.get() < u64::from(segment) {
+        if receiver.buffers.payload(receiver.buffers.receive) < u64::from(segment) {
             let message = format!("must hold at least one segment of the sender ({segment}B)");
             self.error(&self.option_place(path, "receiver", "receive_buffer", to), message);
             return None;
@@ -385,7 +385,10 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     require(c.buffers.send.get() >= segment, &["send_buffer"], &|| {
         format!("must hold at least one segment ({segment}B)")
     });
-    require(c.buffers.receive.get() >= segment, &["receive_buffer"], &|| {
+    require((1..=256).contains(&c.buffers.receive_scaling_ratio), &["receive_scaling_ratio"], &|| {
+        "must be from 1 to 256".to_owned()
+    });
+    require(c.buffers.payload(c.buffers.receive) >= segment, &["receive_buffer"], &|| {
         format!("must hold at least one segment ({segment}B)")
     });
     require(c.pacing.percent >= 1, &["pacing_percent"], &at_least_1);
@@ -398,5 +401,10 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
         format!("must be at most {MAX_TSQ_BYTES}")
     });
     require(c.host_queue.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be from 0 to 30".to_owned());
+    require((1..=255).contains(&c.host_queue.min_tso_segs), &["min_tso_segs"], &|| "must be from 1 to 255".to_owned());
+    require(c.host_queue.tso_rtt_log <= 31, &["tso_rtt_log"], &|| "must be from 0 to 31".to_owned());
+    require(c.receiver.invalid_ratelimit <= Span::from_secs(60), &["invalid_ratelimit"], &|| {
+        "must be at most 60s".to_owned()
+    });
     faults
 }

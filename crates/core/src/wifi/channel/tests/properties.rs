@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::queue::{FifoConfig, QueueConfig};
+use crate::wifi::TxCompletion;
 use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{Backoff, ErrorRateConfig, WavelanConfig};
 use crate::wifi::reorder::ReorderConfig;
@@ -224,9 +225,9 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
         let retry_out = index.map(|index| RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));
         ReorderConfig { window, obey_bar, retry_out, ..ReorderConfig::default() }
     });
-    let rest = (any::<bool>(), any::<bool>(), prop_oneof![Just(u32::MAX), Just(0), Just(1000)], 0..3u8);
+    let rest = (any::<bool>(), any::<bool>(), prop_oneof![Just(u32::MAX), Just(0), Just(1000)], 0..3u8, 0..3u64);
     (standard, aggregation, retries, transmit, reorder, rest).prop_map(
-        |(standard, aggregation, retries, transmit, reorder, (qos, eifs, rts_threshold_bytes, rate))| {
+        |(standard, aggregation, retries, transmit, reorder, (qos, eifs, rts_threshold_bytes, rate, late))| {
             let mut phy = PhyConfig::of(standard);
             phy.band = Some(crate::wifi::phy::Band::Ghz2);
             if standard == Standard::Ac {
@@ -241,6 +242,7 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
                 aggregation,
                 retries,
                 transmit,
+                tx_completion: TxCompletion { delay: Span::from_ms(late), batch: Span::from_us(300 * late) },
                 reorder_buffer: reorder,
                 phy,
             };
