@@ -67,9 +67,10 @@ pub enum Driver {
     /// drivers/net/wireless/ath/ath9k/xmit.c, `ath_txq_schedule`, `ath_tx_sched_aggr`. It hands
     /// packets up one by one, without receive offload (recv.c, `ath_rx_tasklet`).
     Ath9k,
-    /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below.
-    /// Linux 6.12, drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`. It hands
-    /// packets up through GRO (mac80211.c, `mt76_rx_complete`).
+    /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below, one
+    /// at a time unless `aggregation.formed_ahead` says more. Linux 6.12,
+    /// drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`. It hands packets up
+    /// through GRO (mac80211.c, `mt76_rx_complete`).
     Mt76,
 }
 
@@ -180,6 +181,14 @@ impl TransmitRules for Mac80211Config {
     }
     fn tsq_pacing_shift(&self) -> Option<u32> {
         Some(self.tsq_pacing_shift)
+    }
+    fn formed_ahead(&self) -> u8 {
+        match self.driver {
+            Driver::Ath9k => 2,
+            // The host does not form A-MPDUs; a chip that formed two ahead could not fill the
+            // window with one, as these do.
+            Driver::Mt76 => 1,
+        }
     }
     fn receive_offload(&self) -> Option<ReceiveOffloadConfig> {
         Some(match self.driver {
