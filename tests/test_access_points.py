@@ -91,9 +91,9 @@ def test_in_80211n_bytes_bound_a_mpdus_as_the_page_says() -> None:
 
 def mean_ampdu(name: str, standard: str) -> float:
     """MPDUs in an A-MPDU of an access point that always has datagrams for a station nearby."""
-    width, mode = {"n": (40, "mcs = 15"), "ac": (80, "mcs = 9, streams = 2")}[standard]
-    phy = f'{{ standard = "{standard}", width_mhz = {width}, streams = 2 }}'
-    rate = f'{{ name = "fixed", {mode} }}'
+    width, mode = {"n": (40, {"mcs": 15}), "ac": (80, {"mcs": 9, "streams": 2})}[standard]
+    phy = {"standard": standard, "width_mhz": width, "streams": 2}
+    rate = {"name": "fixed", **mode}
     radio = {f"wlans.wlan.ap_radio.{key}": value for key, value in airtcp.access_point(name).items()}
     changes = {"wlans.wlan.phy": phy, "wlans.wlan.ap_radio.rate_control": rate, **radio}
     air = (
