@@ -1,4 +1,4 @@
-"""Real Wi-Fi stacks beside the simulation: goodput, ping, round trip and A-MPDUs of thirty-three scenarios.
+"""Real Wi-Fi stacks beside the simulation: goodput, ping, round trip and A-MPDUs of sixty scenarios.
 
 Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...] [--offload | --simulated] [--out FILE]
        [--page]
@@ -6,8 +6,9 @@ Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...
 Each row is an example with changes: once by `airtcp lab` (tools/uml/build.py --wifi makes its kernel), once by
 `airtcp run`, with the seeds 1 to N each. A quarter of the time does not count. A figure is the mean over seeds, with
 half of its 95 % interval (Student's t). TCP's round trip is the mean over time of its smoothed one, in both. MPDUs in
-an A-MPDU are counted over the whole time, in the direction of the data and of the ACKs; the pings are among them. The
-last column says which means agree: goodput within 5 %, ping, TCP's round trip and A-MPDUs within 10 %. A network is
+an A-MPDU are counted over the whole time, in the direction of the data and of the ACKs; the pings are among them.
+Where data go both ways, those upwards come first, and the goodput is that of all flows. The last column says which
+means agree: goodput within 5 %, ping, TCP's round trip and A-MPDUs within 10 %. A network is
 encrypted in the stack alone: the simulation has no ciphers.
 
 With --page the figures go to evidence/figures/lab.json, in the place of those rows that were measured, and the table of
@@ -48,8 +49,19 @@ LARGE = "flows.upload.tcp.tsq=off"
 DOWN = ["flows.upload.from=server", "flows.upload.to=sta"]
 MERGE = 'nodes.server.receive_offload={ name = "napi", gro_flush_timeout = "20us", napi_defer_hard_irqs = 1 }'
 STATIONS_MERGE = (
-    'wlans.wlan.station_radio.transmit={ name = "mac80211", driver = "mt76", aql = false, driver_frames = 64 }'
+    'wlans.wlan.station_radio.transmit={ name = "mac80211", driver = "mt76", aql = false, driver_frames = 64 }',
+    "wlans.wlan.station_radio.aggregation.formed_ahead=2",
 )
+BBR = "flows.upload.tcp.cc=bbr"
+FAR = "links.ap-server.delay=5ms"
+BOTH = """
+[[flows]]
+name = "download"
+from = "server"
+to = "sta"
+tcp = { cc = "cubic" }
+"""
+"""Downloads beside the uploads of an example."""
 MINSTREL = [f'wlans.wlan.{end}_radio.rate_control="minstrel_ht"' for end in ("station", "ap")]
 LIMITS = {"goodput": 0.05, "ping": 0.1, "rtt": 0.1, "data": 0.1, "acks": 0.1}
 """Differences up to which stack and simulation agree, of each figure."""
@@ -86,15 +98,35 @@ class Row:
     changes: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     example: str = "lab-upload"
+    more: str = ""
+    """Text that follows the example."""
 
 
-def row(*changes: str, options: tuple[str, ...] = (), example: str = "lab-upload") -> Row:
-    return Row(changes, options, example)
+def row(*changes: str, options: tuple[str, ...] = (), example: str = "lab-upload", more: str = "") -> Row:
+    return Row(changes, options, example, more)
+
+
+def phy(standard: str, width_mhz: int, streams: int, number: int) -> tuple[str, ...]:
+    """A PHY at one MCS, without errors."""
+    rates = mcs(number) if standard == "n" else [change[:-2] + f", streams = {streams} }}" for change in mcs(number)]
+    kind = f'{{ standard = "{standard}", width_mhz = {width_mhz}, streams = {streams} }}'
+    return (*rates, CLEAN, f"wlans.wlan.phy={kind}")
+
+
+def unlike(*numbers: int) -> str:
+    """Stations, each with an MCS of its own."""
+    each = [
+        f'{{ node = "sta[{n}]", radio = {{ rate_control = {{ name = "fixed", mcs = {number} }} }} }}'
+        for n, number in enumerate(numbers)
+    ]
+    return f"wlans.wlan.stations=[{', '.join(each)}]"
 
 
 FAST = (*mcs(7), CLEAN)
 WIDE = (*mcs(7), CLEAN, 'wlans.wlan.phy={ standard = "n", width_mhz = 40 }')
 AC = (*mcs(8), CLEAN, 'wlans.wlan.phy={ standard = "ac", width_mhz = 40 }')
+WIDE_108 = phy("n", 40, 2, 11)
+WIDE_270 = phy("n", 40, 2, 15)
 SCENARIOS: dict[str, Row] = {
     "13 Mbit/s, CUBIC": row(),
     "13 Mbit/s, CUBIC, retry-out": row(REMEDY),
@@ -120,15 +152,42 @@ SCENARIOS: dict[str, Row] = {
     "65 Mbit/s, twenty upload, server merges": row(*FAST, count(20), MERGE),
     "65 Mbit/s, one downloads": row(*FAST, *DOWN),
     "65 Mbit/s, five download": row(*FAST, *DOWN, count(5)),
-    "65 Mbit/s, one downloads, stations merge": row(*FAST, *DOWN, STATIONS_MERGE),
-    "65 Mbit/s, five download, stations merge": row(*FAST, *DOWN, count(5), STATIONS_MERGE),
+    "65 Mbit/s, one downloads, stations merge": row(*FAST, *DOWN, *STATIONS_MERGE),
+    "65 Mbit/s, five download, stations merge": row(*FAST, *DOWN, count(5), *STATIONS_MERGE),
     "65 Mbit/s, twenty download": row(*FAST, *DOWN, count(20)),
-    "65 Mbit/s, twenty download, stations merge": row(*FAST, *DOWN, count(20), STATIONS_MERGE),
+    "65 Mbit/s, twenty download, stations merge": row(*FAST, *DOWN, count(20), *STATIONS_MERGE),
     "40 MHz, 135 Mbit/s, one uploads": row(*WIDE),
     "802.11ac, 40 MHz, 162 Mbit/s, one uploads": row(*AC),
     "minstrel_ht, 10 dB": row(*MINSTREL, snr(10)),
     "minstrel_ht, 18 dB": row(*MINSTREL, snr(18)),
     "minstrel_ht, 26 dB": row(*MINSTREL, snr(26)),
+    "two streams, 52 Mbit/s, one uploads": row(*phy("n", 20, 2, 11)),
+    "two streams, 130 Mbit/s, one uploads": row(*phy("n", 20, 2, 15)),
+    "two streams, 130 Mbit/s, five upload": row(*phy("n", 20, 2, 15), count(5), FAR),
+    "40 MHz, two streams, 108 Mbit/s, one uploads": row(*WIDE_108),
+    "40 MHz, two streams, 108 Mbit/s, five upload": row(*WIDE_108, count(5), FAR),
+    "40 MHz, two streams, 270 Mbit/s, one uploads": row(*WIDE_270),
+    "40 MHz, two streams, 270 Mbit/s, five upload": row(*WIDE_270, count(5), FAR),
+    "40 MHz, two streams, 270 Mbit/s, one downloads": row(*WIDE_270, *DOWN),
+    "40 MHz, two streams, 270 Mbit/s, five download": row(*WIDE_270, *DOWN, count(5), FAR),
+    "40 MHz, 135 Mbit/s, five upload": row(*WIDE, count(5), FAR),
+    "40 MHz, 135 Mbit/s, five download": row(*WIDE, *DOWN, count(5), FAR),
+    "65 Mbit/s, five upload, 5 ms": row(*FAST, count(5), FAR),
+    "65 Mbit/s, two upload, 5 ms": row(*FAST, count(2), FAR),
+    "802.11ac, 20 MHz, 78 Mbit/s, one uploads": row(*phy("ac", 20, 1, 8)),
+    "802.11ac, 40 MHz, two streams, 360 Mbit/s, one uploads": row(*phy("ac", 40, 2, 9)),
+    "802.11ac, 40 MHz, 162 Mbit/s, five upload": row(*AC, count(5), FAR),
+    "13 Mbit/s, no errors, one up and down": row(CLEAN, more=BOTH),
+    "65 Mbit/s, one up and down": row(*FAST, more=BOTH),
+    "65 Mbit/s, five up and down": row(*FAST, count(5), FAR, more=BOTH),
+    "40 MHz, two streams, 270 Mbit/s, one up and down": row(*WIDE_270, FAR, more=BOTH),
+    "13 Mbit/s, BBR": row(BBR),
+    "65 Mbit/s, one uploads, BBR": row(*FAST, BBR, FAR),
+    "65 Mbit/s, five upload, BBR": row(*FAST, BBR, FAR, count(5)),
+    "65 Mbit/s, one downloads, BBR": row(*FAST, *DOWN, BBR, FAR),
+    "6.5 and 65 Mbit/s, two upload": row(*FAST, count(2), unlike(0, 7), FAR),
+    "6.5, 26, 39, 52 and 65 Mbit/s, five upload": row(*FAST, count(5), unlike(0, 3, 4, 5, 7), FAR),
+    "13 and 65 Mbit/s, two upload, BBR": row(*FAST, BBR, count(2), unlike(1, 7), FAR),
 }
 
 
@@ -174,9 +233,10 @@ def figures(folder: Path, warmup_s: float, down: bool) -> dict[str, float]:
 
     series = pl.read_parquet(folder / "flow_series.parquet").filter(pl.col("time_s") >= warmup_s)
     groups = json.loads((folder / "summary.json").read_text())["groups"]
-    of = {kind: [group for group in groups if group["group"].startswith(kind)] for kind in ("upload", "ping")}
+    kinds = ("upload", "download", "ping")
+    of = {kind: [group for group in groups if group["group"].startswith(kind)] for kind in kinds}
     return {
-        "goodput": sum(group["goodput_bps"] for group in of["upload"]) / 1e6,
+        "goodput": sum(group["goodput_bps"] for group in of["upload"] + of["download"]) / 1e6,
         "ping": statistics.fmean(group["rtt_mean_ms"] for group in of["ping"]),
         "rtt": statistics.fmean(series["srtt_ms"].drop_nulls().to_list()),
         "data": ampdu(folder, down),
@@ -190,9 +250,12 @@ def measured(name: str, seed: int, seconds: float, kernel: str, known: Json | No
     example = EXAMPLES / f"{about.example}.toml"
     times = [f"duration={seconds}s", f"warmup={seconds / 4}s"]
     sets = [part for change in [*times, *about.changes] for part in ("--set", change)]
-    shared: list[str | Path] = [example, "-q", "--seed", str(seed), *sets]
+    shared: list[str | Path] = ["-q", "--seed", str(seed), *sets]
     down = set(DOWN) <= set(about.changes)
     with tempfile.TemporaryDirectory() as work:
+        scenario = Path(work, example.name)
+        scenario.write_text(example.read_text() + about.more)
+        shared = [scenario, *shared]
         stack, simulation = Path(work, "stack"), Path(work, "simulated")
         if known is None:
             subprocess.run([AIRTCP, "lab", *shared, "--kernel", kernel, "--out", stack, *about.options], check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -67,6 +68,40 @@ def test_drivers_differ_where_a_download_waits() -> None:
         radio = {f"wlans.wlan.ap_radio.{key}": value for key, value in airtcp.access_point(name).items()}
         runs[name] = airtcp.run(WIFI, set={**home, **radio}).summary["groups"][0]["rtt_mean_ms"]
     assert runs["ath9k"] != runs["mt76"]
+
+
+def ampdus_of_the_page() -> dict[str, tuple[str, int]]:
+    """Each name, with the standard of its radio and the length of its A-MPDUs on the page."""
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+), [^|]*\|$", (ROOT / "docs/wifi.md").read_text(), re.MULTILINE)
+    return {name: ("n" if name == "ath9k" else "ac", int(most)) for name, most in rows}
+
+
+@pytest.mark.parametrize("name", access_points())
+def test_at_saturation_a_mpdus_are_as_long_as_its_page_says(name: str) -> None:
+    standard, most = ampdus_of_the_page()[name]
+    assert mean_ampdu(name, standard) == pytest.approx(most, rel=0.02)
+
+
+def test_in_80211n_bytes_bound_a_mpdus_as_the_page_says() -> None:
+    page = (ROOT / "docs/wifi.md").read_text()
+    found = re.search(r"allows 65535 bytes, which are (\d+) packets", page)
+    assert found is not None
+    assert mean_ampdu("mt76", "n") == pytest.approx(int(found[1]), rel=0.02)
+
+
+def mean_ampdu(name: str, standard: str) -> float:
+    """MPDUs in an A-MPDU of an access point that always has datagrams for a station nearby."""
+    width, mode = {"n": (40, {"mcs": 15}), "ac": (80, {"mcs": 9, "streams": 2})}[standard]
+    phy = {"standard": standard, "width_mhz": width, "streams": 2}
+    rate = {"name": "fixed", **mode}
+    radio = {f"wlans.wlan.ap_radio.{key}": value for key, value in airtcp.access_point(name).items()}
+    changes = {"wlans.wlan.phy": phy, "wlans.wlan.ap_radio.rate_control": rate, **radio}
+    air = (
+        airtcp.run(ROOT / "tests/data/saturated-ap.toml", set=changes)
+        .air.filter(pl.col("direction") == "down")
+        .collect()
+    )
+    return float(air["mpdus"].sum() / air["ppdus"].sum())
 
 
 def test_an_unknown_one_is_answered() -> None:

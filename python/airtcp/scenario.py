@@ -24,12 +24,16 @@ class Aggregation(ScenarioTable):
 
     formed_ahead: int | None = None
     """A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included. ath9k: 2
-    (`ATH_AGGR_MIN_QDEPTH`). So failed MPDUs are repeated not in the next A-MPDU but in the one after. 0: formed
-    at the moment of transmission, as ns-3 does. Default: 2.
+    (`ATH_AGGR_MIN_QDEPTH`). So failed MPDUs are repeated not in the next A-MPDU but in the one after. And two
+    A-MPDUs share the window: 64 hold two of 32. 1: a chip forms the next one when the one before is answered, so
+    that an A-MPDU may fill the window. 0: formed at the moment of transmission, as ns-3 does. Default: 1 where
+    the driver of `transmit` is `mt76`, whose chip forms them; 2 with other ones.
     """
 
     max_bytes: int | None = None
-    """Most bytes, delimiters and padding included. HT: 65535; VHT: up to 1048575. Default: 65535."""
+    """Most bytes, delimiters and padding included. Default: as the standard of the A-MPDU allows, 65535 for HT and
+    1048575 for VHT (IEEE 802.11-2020 9.4.2.55.3, 9.4.2.157.2).
+    """
 
     max_duration: Span | None = None
     """Longest duration on the air at the slowest rate of its series. ath9k: 4 ms. Default: `4ms`."""
@@ -607,7 +611,7 @@ class FqCodelConfig(ScenarioTable):
     """Most bytes waiting in all queues together. Unbounded when left out."""
 
     quantum: int | None = None
-    """Bytes a queue may send per round. RFC 8290: 1514. Default: 1514."""
+    """Bytes a queue may send per round, link headers included. RFC 8290: 1514. Default: 1514."""
 
     target: Span | None = None
     """CoDel's acceptable standing delay. 5 ms. Above zero, below `interval`. Default: `5ms`."""
@@ -1321,7 +1325,7 @@ class FqCodel(ScenarioTable):
     name: Literal["fq_codel"] = field(default="fq_codel", init=False)
 
     quantum: int | None = None
-    """Bytes a queue may send per round. RFC 8290: 1514. Default: 1514."""
+    """Bytes a queue may send per round, link headers included. RFC 8290: 1514. Default: 1514."""
 
     target: Span | None = None
     """CoDel's acceptable standing delay. 5 ms. Above zero, below `interval`. Default: `5ms`."""
@@ -1788,6 +1792,12 @@ class Off(ScenarioTable):
 @dataclass(kw_only=True)
 class Napi(ScenarioTable):
     """`name = "napi"`."""
+
+    gro: bool | None = None
+    """Segments of a poll are merged. Off: each goes up by itself, and the program reads after the poll all the same.
+    So does a driver that hands packets up one by one in a tasklet. ath9k is one
+    (drivers/net/wireless/ath/ath9k/recv.c, `ath_rx_tasklet`). Default: true.
+    """
 
     gro_flush_timeout: Span | None = None
     """Longest time until the next poll, for which merged packets wait. "0s": they go up with each poll. Default:

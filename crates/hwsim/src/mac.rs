@@ -424,7 +424,7 @@ impl HwsimMac {
 
     /// Forms as many PPDUs as the radio keeps ready.
     fn form_ahead(&mut self, radio: RadioId, ac: Ac) {
-        let ahead = usize::from(self.radios[radio.index()].config.aggregation.formed_ahead);
+        let ahead = usize::from(self.radios[radio.index()].config.formed_ahead());
         while self.radios[radio.index()].queues[ac.index()].formed.len() < ahead && self.form(radio, ac) {}
     }
 
@@ -467,7 +467,7 @@ impl HwsimMac {
                     }
                     let slowest = series.iter().map(|stage| stage.mode).min_by_key(|mode| mode.rate());
                     let within = slowest.map_or(0, |mode| r.timing.psdu_bytes_within(mode, longest(mode)));
-                    most_bytes = within.min(limits.max_bytes);
+                    most_bytes = within.min(slowest.map_or(0, |mode| limits.most_bytes(mode.format())));
                 }
                 let is_full = mpdus.len() >= usize::from(limits.max_frames) || total + size > most_bytes;
                 if !is_inside || (!mpdus.is_empty() && (is_full || alone)) {

@@ -230,7 +230,7 @@ fn what_a_driver_took_for_two_ampdus_goes_in_two() {
 
 #[test]
 fn what_a_tested_rate_cut_off_joins_what_is_taken_next() {
-    let mut air = air(1, 0.0, |radio| radio.aggregation.formed_ahead = 1);
+    let mut air = air(1, 0.0, |radio| radio.aggregation.formed_ahead = Some(1));
     for sn in 0..8u16 {
         let (flags, mcs) = if sn == 2 { (AMPDU | PROBE, 3) } else { (AMPDU, 7) };
         let number = 1 + u32::from(sn / 5);
@@ -285,7 +285,7 @@ fn what_goes_again_joins_whatever_is_taken_next() {
 #[test]
 fn a_frame_that_was_kept_to_test_a_rate_goes_before_what_goes_again() {
     for is_fixed in [false, true] {
-        let mut air = air(1, 0.5, |radio| radio.aggregation.formed_ahead = 1);
+        let mut air = air(1, 0.5, |radio| radio.aggregation.formed_ahead = Some(1));
         air.mac.want_damaged(AP, true);
         if is_fixed {
             air.mac.fix_rate(RadioId(1));
@@ -359,7 +359,7 @@ fn a_fixed_rate_is_not_tested() {
 
 #[test]
 fn what_is_sent_again_goes_at_the_rates_of_today() {
-    let mut air = air(1, 0.5, |radio| radio.aggregation.formed_ahead = 1);
+    let mut air = air(1, 0.5, |radio| radio.aggregation.formed_ahead = Some(1));
     let hand_over = |air: &mut Air, now, sn: u16, mcs| {
         air.take_in(now, RadioId(1), &handed_over(u64::from(sn), AMPDU, mcs, &qos(0, sn))).unwrap();
     };
@@ -459,7 +459,7 @@ proptest! {
         start in 0u16..4096,
         ahead in 0u8..4,
     ) {
-        let mut air = air(2, rate, |radio| radio.aggregation.formed_ahead = ahead);
+        let mut air = air(2, rate, |radio| radio.aggregation.formed_ahead = Some(ahead));
         let mut next = [[[start; 8]; 3]; 3];
         let mut now = Time::ZERO;
         let mut all = Vec::new();

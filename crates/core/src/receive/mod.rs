@@ -37,6 +37,11 @@ pub trait ReceiveOffload {
     /// The ring is empty after a poll.
     fn on_polled(&mut self, now: Time, polled: &Polled) -> Next;
 
+    /// True if segments of a poll that follow each other go up as one.
+    fn merges(&self) -> bool {
+        true
+    }
+
     /// Number of the tick of the kernel's clock. Segments held from an earlier tick go up.
     fn tick(&self, _now: Time) -> u64 {
         0
@@ -220,7 +225,11 @@ impl Interface {
             if i > 0 && i % BUDGET == 0 {
                 state.gro.flush(up);
             }
-            state.gro.receive(packet, tick, up);
+            if policy.merges() {
+                state.gro.receive(packet, tick, up);
+            } else {
+                up.push(Merged::alone(packet));
+            }
         }
         if full > 0 && last_packets == 0 {
             state.gro.flush(up);
@@ -282,7 +291,8 @@ impl State {
 
     #[inline]
     fn goes_up_alone(&mut self, policy: &mut impl ReceiveOffload, now: Time, packet: &Packet) -> bool {
-        let polled = Polled { by_interrupt: self.by_interrupt, last_packets: 1, holds: gro::may_be_joined(packet) };
+        let holds = policy.merges() && gro::may_be_joined(packet);
+        let polled = Polled { by_interrupt: self.by_interrupt, last_packets: 1, holds };
         let next = policy.on_polled(now, &polled);
         self.follow(&next);
         if next.keeps && polled.holds {

@@ -42,6 +42,10 @@ pub struct NapiConfig {
     /// comes `gro_flush_timeout` after the one before.
     #[schemars(range(max = 1000))]
     pub napi_defer_hard_irqs: u32,
+    /// Segments of a poll are merged. Off: each goes up by itself, and the program reads after the
+    /// poll all the same. So does a driver that hands packets up one by one in a tasklet. ath9k is
+    /// one (drivers/net/wireless/ath/ath9k/recv.c, `ath_rx_tasklet`).
+    pub gro: bool,
     /// Tick of the kernel's clock: nothing waits in a poll of a later tick (1 / HZ).
     pub jiffy: Span,
 }
@@ -52,6 +56,7 @@ impl Default for NapiConfig {
             interrupt_interval: Span::ZERO,
             gro_flush_timeout: Span::ZERO,
             napi_defer_hard_irqs: 0,
+            gro: true,
             jiffy: Span::from_ms(4),
         }
     }
@@ -110,6 +115,10 @@ impl ReceiveOffload for Napi {
             waits = true;
         }
         Next { poll_at: if waits { now + timeout } else { Time::NEVER }, keeps: waits, masked }
+    }
+
+    fn merges(&self) -> bool {
+        self.config.gro
     }
 
     fn tick(&self, now: Time) -> u64 {

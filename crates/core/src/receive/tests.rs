@@ -66,6 +66,19 @@ fn packets_of_one_instant_are_one_poll() {
 }
 
 #[test]
+fn without_gro_a_poll_hands_up_packet_by_packet() {
+    let mut host = Host::new("{ name = 'napi', gro = false }");
+    host.arrive(100, 3);
+    host.until(1000);
+    assert_eq!(host.up, [(100, vec![1, 1, 1])]);
+    // Nothing is held for others either.
+    let mut host = Host::new("{ name = 'napi', gro = false, gro_flush_timeout = '100us' }");
+    for us in [0, 50] {
+        assert!(host.interface.pass(at(us), &segment(0), &mut host.rings));
+    }
+}
+
+#[test]
 fn a_poll_takes_64_packets_and_nothing_stays_merged_beyond() {
     let mut host = Host::new("'napi'");
     host.arrive(0, 64 + 64 + 10);

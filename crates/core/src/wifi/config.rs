@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mac::completion::TxCompletion;
+use super::phy::mode::Format;
 use super::phy::{Framing, PhyConfig, Standard};
 use super::rate::RateConfig;
 use super::reorder::ReorderConfig;
@@ -108,9 +109,11 @@ pub struct Aggregation {
     /// Most MPDUs. ath9k: 32 (`ATH_AMPDU_SUBFRAME_DEFAULT`); the Block Ack window allows 64.
     #[schemars(range(min = 1, max = 64))]
     pub max_frames: u16,
-    /// Most bytes, delimiters and padding included. HT: 65535; VHT: up to 1048575.
+    /// Most bytes, delimiters and padding included. Default: as the standard of the A-MPDU allows,
+    /// 65535 for HT and 1048575 for VHT (IEEE 802.11-2020 9.4.2.55.3, 9.4.2.157.2).
     #[schemars(range(min = 1))]
-    pub max_bytes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u32>,
     /// Longest duration on the air at the slowest rate of its series. ath9k: 4 ms.
     pub max_duration: Span,
     /// Block Ack window: an MPDU is sent only within so many sequence numbers of the oldest one not
@@ -119,9 +122,13 @@ pub struct Aggregation {
     pub window: u16,
     /// A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included.
     /// ath9k: 2 (`ATH_AGGR_MIN_QDEPTH`). So failed MPDUs are repeated not in the next A-MPDU
-    /// but in the one after. 0: formed at the moment of transmission, as ns-3 does.
+    /// but in the one after. And two A-MPDUs share the window: 64 hold two of 32. 1: a chip forms
+    /// the next one when the one before is answered, so that an A-MPDU may fill the window. 0:
+    /// formed at the moment of transmission, as ns-3 does. Default: 1 where the driver of
+    /// `transmit` is `mt76`, whose chip forms them; 2 with other ones.
     #[schemars(range(max = 16))]
-    pub formed_ahead: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formed_ahead: Option<u8>,
 }
 
 impl Default for Aggregation {
@@ -129,10 +136,10 @@ impl Default for Aggregation {
         Aggregation {
             enabled: true,
             max_frames: 32,
-            max_bytes: 65_535,
+            max_bytes: None,
             max_duration: Span::from_ms(4),
             window: 64,
-            formed_ahead: 2,
+            formed_ahead: None,
         }
     }
 }
@@ -142,13 +149,20 @@ impl Aggregation {
         for (key, value) in [("max_frames", self.max_frames), ("window", self.window)] {
             within(key, value, 1..=64, "")?;
         }
-        if self.max_bytes == 0 {
+        if self.max_bytes == Some(0) {
             return Err("`max_bytes` = 0: must be at least 1; one MPDU is always sent".into());
         }
         if self.max_duration.is_zero() {
             return Err("`max_duration` = 0ns: must be above zero, such as \"4ms\"".into());
         }
-        within("formed_ahead", self.formed_ahead, 0..=16, "")
+        within("formed_ahead", self.formed_ahead.unwrap_or_default(), 0..=16, "")
+    }
+    /// Most bytes of an A-MPDU in a format.
+    pub fn most_bytes(&self, format: Format) -> u32 {
+        self.max_bytes.unwrap_or(match format {
+            Format::Vht => 1_048_575,
+            _ => 65_535,
+        })
     }
 }
 checked!(Aggregation);
@@ -262,6 +276,10 @@ impl RadioConfig {
             transmit: TransmitConfig::Qdisc(QdiscConfig { qdisc, driver_frames: 1, orphans: false }),
             ..base
         }
+    }
+    /// A-MPDUs that are formed ahead, the one on the air included.
+    pub fn formed_ahead(&self) -> u8 {
+        self.aggregation.formed_ahead.unwrap_or_else(|| self.transmit.formed_ahead())
     }
     /// True if frames are acknowledged.
     pub fn acks(&self) -> bool {

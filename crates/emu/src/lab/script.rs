@@ -134,6 +134,9 @@ pub(crate) fn script(scenario: &LabScenario, index: usize, security: Security, p
         station(&mut text, scenario, index, security);
     }
     let _ = writeln!(text, "must iw dev wlan0 set bitrates {}", rates(scenario, radio));
+    if let Some(index) = fixed_index(scenario, radio) {
+        let _ = writeln!(text, "must sh -c 'echo {index} > /sys/kernel/debug/ieee80211/phy0/rc/fixed_rate_idx'");
+    }
     for (number, flow) in scenario.flows.iter().enumerate() {
         for (host, is_source) in [(flow.from, true), (flow.to, false)] {
             let runs_here = match host {
@@ -177,6 +180,20 @@ fn rates(scenario: &LabScenario, radio: &Radio) -> String {
         (true, None) => {}
     }
     all
+}
+
+/// The rate that minstrel_ht keeps to. Where it only may not use the others it tests them all the
+/// same, each time with another A-MPDU. Its number is that of the group and, below it, of the rate
+/// (Linux 6.12, net/mac80211/rc80211_minstrel_ht.h, `MI_RATE`). Groups go by width, guard interval
+/// and streams, those of 802.11ac behind 16 of HT, CCK and OFDM.
+fn fixed_index(scenario: &LabScenario, radio: &Radio) -> Option<u16> {
+    const STREAMS: u16 = 4;
+    const FIRST_OF_VHT: u16 = 18;
+    let mcs = u16::from(radio.mcs?);
+    let (first, streams, index) =
+        if scenario.band.vht { (FIRST_OF_VHT, u16::from(radio.streams), mcs) } else { (0, mcs / 8 + 1, mcs % 8) };
+    let group = 2 * STREAMS * u16::from(scenario.band.wide) + STREAMS * u16::from(radio.short_gi) + streams - 1;
+    Some(16 * (first + group) + index)
 }
 
 /// Sysctls of TCP, in a namespace if `within` enters one.

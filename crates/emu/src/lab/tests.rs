@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use airtcp_sim::scenario::Scenario;
+use airtcp_sim::scenario::{Override, Scenario};
 
 use super::scenario::{LabScenario, lab_scenario};
 use super::traffic::{Datagram, Observations, Sample};
@@ -49,6 +49,31 @@ fn names_do_not_reach_the_scripts_of_guests() {
         }
         assert_eq!(scripts(&scenario), plain, "{name:?}");
     }
+}
+
+/// minstrel_ht tests rates that it only may not use: it is told of the one that it has to keep to.
+/// Numbers by Linux 6.12, net/mac80211/rc80211_minstrel_ht.c, `minstrel_mcs_groups`.
+#[test]
+fn minstrel_ht_keeps_to_the_rate_of_the_scenario() {
+    let told = |phy: &str, rate: &str| {
+        let sets = [
+            format!("wlans.wlan.phy={{ {phy} }}"),
+            format!("wlans.wlan.station_radio.rate_control={rate}"),
+            format!("wlans.wlan.ap_radio.rate_control={rate}"),
+        ]
+        .map(|set| Override::parse(&set).unwrap());
+        let spec = Scenario::parse(FILE, "lab.toml", &sets).unwrap().to_spec().unwrap();
+        let text = script::script(&lab_scenario(&spec).unwrap(), 0, Security::Open, "/media/init");
+        text.split("must sh -c 'echo ").find_map(|part| {
+            let (index, file) = part.split_once(" > ")?;
+            file.contains("fixed_rate_idx").then(|| index.parse::<u16>().unwrap())
+        })
+    };
+    // One stream, 20 MHz: group 0. Two streams and 40 MHz: group 9. 40 MHz of 802.11ac: group 26.
+    assert_eq!(told("standard = 'n'", "{ name = 'fixed', mcs = 1 }"), Some(1));
+    assert_eq!(told("standard = 'n', width_mhz = 40, streams = 2", "{ name = 'fixed', mcs = 11 }"), Some(9 * 16 + 3));
+    assert_eq!(told("standard = 'ac', width_mhz = 40", "{ name = 'fixed', mcs = 8 }"), Some(26 * 16 + 8));
+    assert_eq!(told("standard = 'n'", "'minstrel_ht'"), None);
 }
 
 #[test]

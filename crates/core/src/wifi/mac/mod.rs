@@ -197,7 +197,7 @@ impl SimMac {
                 timing,
                 edca,
                 queues,
-                formed_ahead: if aggregates { usize::from(radio.aggregation.formed_ahead) } else { 1 },
+                formed_ahead: if aggregates { usize::from(radio.formed_ahead()) } else { 1 },
                 aggregates,
                 has_qos,
                 orphans: radio.transmit.orphans(),

@@ -177,7 +177,7 @@ impl Radio {
                     _ => self.timing.psdu_bytes_within(slowest, self.longest(ac, slowest)),
                 };
                 self.max_bytes_by_duration = Some(((ac, slowest), bytes));
-                (usize::from(limits.max_frames), bytes.min(limits.max_bytes))
+                (usize::from(limits.max_frames), bytes.min(limits.most_bytes(slowest.format())))
             } else {
                 (1, 0)
             };
@@ -316,7 +316,7 @@ mod tests {
 
     impl Rig {
         fn new(transmit: TransmitConfig, window: u16, tests: &[u32]) -> Rig {
-            let aggregation = Aggregation { max_bytes: 6_400, window, ..Aggregation::default() };
+            let aggregation = Aggregation { max_bytes: Some(6_400), window, ..Aggregation::default() };
             let radio =
                 RadioConfig { phy: PhyConfig::of(Standard::N), aggregation, transmit, ..RadioConfig::default() };
             let radio = Arc::new(radio);

@@ -191,10 +191,10 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
         |(some, max_frames, max_bytes, us, window, formed_ahead)| Aggregation {
             enabled: some || formed_ahead > 0,
             max_frames,
-            max_bytes,
+            max_bytes: Some(max_bytes),
             max_duration: Span::from_us(us),
             window,
-            formed_ahead,
+            formed_ahead: Some(formed_ahead),
         },
     );
     let retries = (1..40u8, any::<bool>(), 1..=13u8, 1..=7u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
@@ -362,7 +362,7 @@ proptest! {
             let from = if p.link.is_down() { &plan.ap } else { &plan.stations[p.link.index() / 2].0 };
             let most = if from.aggregates() { from.aggregation.max_frames } else { 1 };
             prop_assert!(p.mpdus <= most);
-            prop_assert!(p.mpdus <= 1 || p.psdu_bytes <= from.aggregation.max_bytes);
+            prop_assert!(p.mpdus <= 1 || p.psdu_bytes <= from.aggregation.max_bytes.unwrap());
             prop_assert!(p.mpdus <= 1 || p.end.since(p.start) <= from.aggregation.max_duration);
             prop_assert!(p.received + p.header_ok <= p.mpdus.max(1));
         }
@@ -409,7 +409,7 @@ proptest! {
         let retry_out = Some(RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));
         let mut radio = radio(Standard::N, FixedConfig { mcs: Some(7), ..FixedConfig::default() });
         radio.reorder_buffer = ReorderConfig { retry_out, timeout: Span::MAX, ..ReorderConfig::default() };
-        radio.aggregation.formed_ahead = ahead;
+        radio.aggregation.formed_ahead = Some(ahead);
         radio.retries.software = 255;
         radio.retries.counts = RetryCount::Handings;
         let bursts = (0..20).map(|i| (2_000, 0, 1, if i % 2 == 0 { 0 } else { 2 }, 1400, 30)).collect();
@@ -427,7 +427,7 @@ proptest! {
 fn sequence_numbers_come_round_in_order_with_losses() {
     for (rate, ahead, us) in [(0.2, 0, 80_000), (0.2, 2, 80_000), (0.5, 3, 200_000)] {
         let mut radio = radio(Standard::N, FixedConfig { mcs: Some(7), ..FixedConfig::default() });
-        radio.aggregation = Aggregation { max_frames: 64, formed_ahead: ahead, ..Aggregation::default() };
+        radio.aggregation = Aggregation { max_frames: 64, formed_ahead: Some(ahead), ..Aggregation::default() };
         radio.retries.software = 255;
         radio.retries.counts = RetryCount::Handings;
         radio.reorder_buffer.timeout = Span::MAX;

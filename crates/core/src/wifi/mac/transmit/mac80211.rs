@@ -28,7 +28,7 @@
 //! `ieee80211_tx_dequeue`). A frame that tests a rate goes alone, after the frames taken before it.
 //! Other drivers take frames ahead, as far as AQL lets them, and their chip forms A-MPDUs of these
 //! (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`). The driver also decides how
-//! a station hands packets up: ath9k one by one, mt76 merged by GRO.
+//! a station hands packets up: ath9k one by one in a tasklet, mt76 merged by GRO.
 //!
 //! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each
 //! takes.
@@ -53,7 +53,7 @@ use crate::packet::{Held, PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{Aqm, Drops, FqCodel, FqCodelConfig, QueueContext};
 use crate::range::within;
-use crate::receive::{NapiConfig, OffConfig, ReceiveOffloadConfig};
+use crate::receive::{NapiConfig, ReceiveOffloadConfig};
 use crate::units::{Bytes, Span, Time};
 use crate::wifi::phy::{PhyConfig, Standard};
 use crate::wifi::trace::Ac;
@@ -65,11 +65,13 @@ pub enum Driver {
     /// It pulls an A-MPDU at a time, of one station's frames, whenever fewer than
     /// `aggregation.formed_ahead` are ready (2: `ATH_AGGR_MIN_QDEPTH`). Linux 6.12,
     /// drivers/net/wireless/ath/ath9k/xmit.c, `ath_txq_schedule`, `ath_tx_sched_aggr`. It hands
-    /// packets up one by one, without receive offload (recv.c, `ath_rx_tasklet`).
+    /// packets up one by one, without receive offload (recv.c, `ath_rx_tasklet`). Programs read
+    /// when the tasklet is over, so TCP mostly sends one ACK for an A-MPDU.
     Ath9k,
-    /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below.
-    /// Linux 6.12, drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`. It hands
-    /// packets up through GRO (mac80211.c, `mt76_rx_complete`).
+    /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below, one
+    /// at a time unless `aggregation.formed_ahead` says more. Linux 6.12,
+    /// drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`. It hands packets up
+    /// through GRO (mac80211.c, `mt76_rx_complete`).
     Mt76,
 }
 
@@ -181,9 +183,17 @@ impl TransmitRules for Mac80211Config {
     fn tsq_pacing_shift(&self) -> Option<u32> {
         Some(self.tsq_pacing_shift)
     }
+    fn formed_ahead(&self) -> u8 {
+        match self.driver {
+            Driver::Ath9k => 2,
+            // The host does not form A-MPDUs; a chip that formed two ahead could not fill the
+            // window with one, as these do.
+            Driver::Mt76 => 1,
+        }
+    }
     fn receive_offload(&self) -> Option<ReceiveOffloadConfig> {
         Some(match self.driver {
-            Driver::Ath9k => ReceiveOffloadConfig::Off(OffConfig {}),
+            Driver::Ath9k => ReceiveOffloadConfig::Napi(NapiConfig { gro: false, ..NapiConfig::default() }),
             Driver::Mt76 => ReceiveOffloadConfig::Napi(NapiConfig::default()),
         })
     }

@@ -191,6 +191,12 @@ pub trait TransmitRules {
         None
     }
 
+    /// A-MPDUs that the driver or its chip forms ahead, the one on the air included. ath9k: 2
+    /// (Linux 6.12, drivers/net/wireless/ath/ath9k/ath9k.h, `ATH_AGGR_MIN_QDEPTH`).
+    fn formed_ahead(&self) -> u8 {
+        2
+    }
+
     /// Receive offload of the driver; `None`: the parameters do not decide it.
     fn receive_offload(&self) -> Option<ReceiveOffloadConfig> {
         None
