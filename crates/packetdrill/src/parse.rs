@@ -267,13 +267,11 @@ impl<'a> Reader<'a> {
             }
             Some('`') => Action::Command(self.quoted('`')?),
             Some('%') => {
-                let rest = self.rest();
-                let end = end_of(rest, 2.min(rest.len()), "}%");
-                if !rest.starts_with("%{") || !rest[..end].ends_with("}%") {
+                let Some(code) = self.rest().strip_prefix("%{").and_then(|rest| Some(rest.split_once("}%")?.0)) else {
                     return self.error("%{ is not closed by }%");
-                }
-                self.advance(end);
-                Action::Code(rest[2..end - 2].to_owned())
+                };
+                self.advance(code.len() + 4);
+                Action::Code(code.to_owned())
             }
             _ => Action::Call(self.call()?),
         };
