@@ -418,6 +418,8 @@ impl Connection {
         }
         let mut out = Outputs::default();
         if !segment.flags.syn {
+            // A FIN takes a number as a byte does, so that its segment counts as no duplicate ACK.
+            p.len = p.len.max(u16::from(segment.flags.fin));
             p.flags = p.flags.without(TcpFlags::FIN);
             self.sender.on_packet(now, &p, &mut out);
         }
