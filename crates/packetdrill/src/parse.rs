@@ -536,6 +536,9 @@ fn flags_of(word: &str) -> Option<Flags> {
     if word.is_empty() {
         return None;
     }
+    if !word.contains(|c: char| c == '.' || c.is_ascii_uppercase()) {
+        return None;
+    }
     for c in word.chars() {
         let flag = match c {
             'F' => &mut flags.fin,
@@ -547,7 +550,7 @@ fn flags_of(word: &str) -> Option<Flags> {
             'W' => &mut flags.cwr,
             'A' => &mut flags.ae,
             '.' => &mut flags.ack,
-            '0'..='7' if flags.ack && flags.ace.is_none() => {
+            '0'..='7' if flags.ace.is_none() => {
                 flags.ace = c.to_digit(8).and_then(|n| u8::try_from(n).ok());
                 continue;
             }
