@@ -69,6 +69,10 @@ test-wheel: $(BUILD) $(DEV) ## Build the wheel, install it into an empty environ
 test-host: ## Tests of airtcp-host against this kernel; what lacks rights is skipped aloud
 	@tools/host.sh test
 
+.PHONY: packetdrill
+packetdrill: ## Fetch the public scripts of packetdrill at a fixed commit and play them against airtcp's TCP
+	@tools/packetdrill.sh
+
 .PHONY: bpf
 bpf: ## Rebuild the BPF objects of crates/host; needs clang-14 and rustup's llvm-tools
 	@crates/host/bpf/build.sh

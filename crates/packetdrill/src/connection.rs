@@ -58,6 +58,10 @@ pub struct Connection {
     shifts: Option<(u8, u8)>,
     /// ECN as the SYN and its answer have settled it (field ACE of the answer).
     agreed: u8,
+    /// Both ends have the option of Accurate ECN.
+    ecn_option: bool,
+    /// How the peer's SYN or SYN-ACK came marked, as the field ACE of the answer says it.
+    came_as: u8,
     /// What the last segment acknowledged, as an offset.
     acknowledged: u64,
     /// Newest timestamp of segments without data.
@@ -123,6 +127,8 @@ impl Connection {
             sack: settings.sack,
             shifts: settings.window_scaling.then(|| (shift_of(settings.receive_memory_max), 0)),
             agreed: 0,
+            ecn_option: settings.ecn_option,
+            came_as: 0,
             acknowledged: 1,
             ts_recent: 0,
             sent: VecDeque::new(),
@@ -170,6 +176,15 @@ impl Connection {
             return Err("data in a SYN (TCP Fast Open)".to_owned());
         }
         self.peer = syn.seq;
+        // RFC 9768 section 3.1.2.
+        self.came_as = match syn.ecn {
+            None | Some(IpEcn::NotEct) => 2,
+            Some(IpEcn::Ect1) => 3,
+            Some(IpEcn::Ect0 | IpEcn::Ect01) => 4,
+            Some(IpEcn::Ce) => 6,
+        };
+        let has_option = syn.options.iter().flatten().any(|option| matches!(option, Opt::AccurateEcn { .. }));
+        self.ecn_option &= self.is_passive || has_option;
         self.timestamps &= timestamps.is_some();
         self.ts_recent = timestamps.unwrap_or(0);
         self.sack &= sack;
@@ -182,8 +197,9 @@ impl Connection {
         p.window = u32::from(syn.window.unwrap_or(0));
         let mut out = Outputs::default();
         self.receiver.on_packet(now, &p, &mut out);
-        for answer in &out.packets {
-            self.agreed = answer.accurate_ecn().ace;
+        for answer in &mut out.packets {
+            let ace = answer.accurate_ecn().ace;
+            self.agreed = if ace == 2 { self.came_as } else { ace };
             self.send_syn_ack(now, answer);
         }
     }
@@ -206,7 +222,7 @@ impl Connection {
     fn send_syns(&mut self, now: Time, out: &Outputs) {
         for p in out.packets.iter().filter(|p| p.has(TcpFlags::SYN)) {
             let segment = Segment {
-                flags: Flags { syn: true, ..ecn_flags(p) },
+                flags: Flags { syn: true, ..flags_of_ace(p.accurate_ecn().ace) },
                 seq: self.local,
                 window: u16::try_from(p.window).ok(),
                 options: Some(self.syn_options(p.ts_val)),
@@ -218,12 +234,16 @@ impl Connection {
     }
 
     fn send_syn_ack(&mut self, now: Time, p: &Packet) {
+        let mut options = self.syn_options(p.ts_val);
+        if self.is_accurate() && self.ecn_option {
+            options.push(Opt::AccurateEcn { ceb: Some(0), e0b: None, e1b: None });
+        }
         let segment = Segment {
-            flags: Flags { syn: true, ack: true, ..ecn_flags(p) },
+            flags: Flags { syn: true, ack: true, ..flags_of_ace(self.agreed) },
             seq: self.local,
             ack: self.peer.wrapping_add(1),
             window: Some(u16::try_from(p.window).unwrap_or(u16::MAX)),
-            options: Some(self.syn_options(p.ts_val)),
+            options: Some(options),
             ecn: Some(IpEcn::NotEct),
             ..Segment::default()
         };
@@ -363,7 +383,16 @@ impl Connection {
         if self.ended {
             self.sender.close(now, &mut out);
         }
+        let first = self.sent.len();
         self.send(now, &out.packets, Vec::new());
+        // The third segment tells how the second came.
+        if self.is_accurate() {
+            if let Some(third) = self.sent.get_mut(first) {
+                let told = flags_of_ace(self.came_as);
+                let flags = &mut third.segment.flags;
+                (flags.ae, flags.cwr, flags.ece) = (told.ae, told.cwr, told.ece);
+            }
+        }
         Ok(())
     }
 
@@ -418,6 +447,8 @@ impl Connection {
         }
         let mut out = Outputs::default();
         if !segment.flags.syn {
+            // A FIN takes a number as a byte does, so that its segment counts as no duplicate ACK.
+            p.len = p.len.max(u16::from(segment.flags.fin));
             p.flags = p.flags.without(TcpFlags::FIN);
             self.sender.on_packet(now, &p, &mut out);
         }
@@ -466,7 +497,7 @@ impl Connection {
     fn send_one(&mut self, now: Time, data: Option<&Packet>, ack: &Packet) {
         let offset = ack.ack.to_offset(self.receiver.next());
         self.acknowledged = offset;
-        let is_accurate = matches!(self.agreed, 2 | 3 | 4 | 6);
+        let is_accurate = self.is_accurate();
         let told = ack.accurate_ecn();
         let mut flags = Flags { ack: true, ece: ack.has(TcpFlags::ECE), ..Flags::default() };
         if is_accurate {
@@ -478,6 +509,9 @@ impl Connection {
             (flags.fin, flags.psh) = (p.has(TcpFlags::FIN), p.has(TcpFlags::PSH));
             flags.cwr |= !is_accurate && p.has(TcpFlags::CWR);
             (seq, len, ecn) = (p.seq.0, p.len, p.ecn);
+            if len > 0 {
+                self.receiver.on_data_sent(now);
+            }
             val = p.ts_val;
         }
         let mut options = Vec::new();
@@ -485,7 +519,7 @@ impl Connection {
             let newer = ack.ts_ecr == 0 || self.ts_recent.wrapping_sub(ack.ts_ecr) < 1 << 31;
             options.push(Opt::Timestamps { val, ecr: if newer { self.ts_recent } else { ack.ts_ecr } });
         }
-        if let Some(bytes) = told.ce_bytes {
+        if let Some(bytes) = told.ce_bytes.filter(|_| self.ecn_option) {
             options.push(Opt::AccurateEcn { ceb: Some(bytes), e0b: None, e1b: None });
         }
         if !ack.sack().is_empty() {
@@ -619,6 +653,11 @@ impl Connection {
         self.tcp.connection.packet_bytes.saturating_sub(40)
     }
 
+    /// Both ends have Accurate ECN.
+    pub fn is_accurate(&self) -> bool {
+        self.tcp.ecn.enabled && self.tcp.ecn.echo == EcnEcho::Accurate && matches!(self.agreed, 2 | 3 | 4 | 6)
+    }
+
     /// The sender's state.
     pub fn info(&self) -> SenderInfo {
         self.sender.info()
@@ -673,9 +712,8 @@ fn new_sender(tcp: &Arc<TcpConfig>) -> Sender {
     Sender::new(FlowId(0), 0, Arc::clone(tcp), Streams::of(1, 0))
 }
 
-/// Flags of ECN, as a segment without data has them.
-fn ecn_flags(p: &Packet) -> Flags {
-    let ace = p.accurate_ecn().ace;
+/// The three flags of a field ACE.
+fn flags_of_ace(ace: u8) -> Flags {
     Flags { ae: ace & 4 != 0, cwr: ace & 2 != 0, ece: ace & 1 != 0, ..Flags::default() }
 }
 

@@ -1,13 +1,15 @@
 //! Plays a script: its segments and calls go to airtcp's TCP, and what that sends is held against
 //! the script, in virtual time.
 
+use std::collections::BTreeMap;
+
 use airtcp_core::tcp::cc::CaState;
 use airtcp_core::units::{Span, Time};
 
 use crate::compare;
 use crate::connection::Sent;
 use crate::python::{self, Names, Outcome, Variables};
-use crate::script::{Action, Call, Event, Expr, Script, Segment, When};
+use crate::script::{Action, Call, Event, Expr, Opt, Script, Segment, When};
 use crate::settings::Settings;
 use crate::sockets::{Returned, Sockets, Waiting};
 
@@ -63,8 +65,9 @@ struct Driver {
     strict_segments: bool,
     waiting: Vec<Waiting>,
     variables: Variables,
-    /// First timestamps of the script and of airtcp.
+    /// First timestamps of the script and of airtcp, and all of the script's with airtcp's.
     timestamps_began: Option<(u32, u32)>,
+    timestamps: BTreeMap<u32, u32>,
     /// A SYN or SYN-ACK of the current connection was compared.
     has_begun: Vec<bool>,
 }
@@ -93,6 +96,7 @@ impl Driver {
             waiting: Vec::new(),
             variables: Variables::new(),
             timestamps_began: None,
+            timestamps: BTreeMap::new(),
             has_begun: Vec::new(),
         };
         for (name, value) in &script.options {
@@ -236,11 +240,12 @@ impl Driver {
 
     fn take(&mut self, line: u32, segment: &Segment) -> Step {
         let now = self.now;
+        let segment = self.with_our_timestamps(segment);
         let taken = if segment.flags.syn && !segment.flags.ack && self.sockets.awaits_syn() {
-            self.sockets.on_syn(&self.settings, now, segment)
+            self.sockets.on_syn(&self.settings, now, &segment)
         } else {
             match self.sockets.current() {
-                Some(connection) => connection.on_segment(now, segment),
+                Some(connection) => connection.on_segment(now, &segment),
                 None => Err("a segment that no socket waits for".to_owned()),
             }
         };
@@ -248,6 +253,23 @@ impl Driver {
             return not_expressible(line, reason);
         }
         self.resume()
+    }
+
+    /// The script's clock of timestamps is not airtcp's: an echo stands for what the segment had that
+    /// the script expected with that value.
+    fn with_our_timestamps(&self, segment: &Segment) -> Segment {
+        let mut segment = segment.clone();
+        for option in segment.options.iter_mut().flatten() {
+            if let (Opt::Timestamps { ecr, .. }, Some((first, ours))) = (option, self.timestamps_began) {
+                let by_offset = ecr.wrapping_sub(first).wrapping_add(ours);
+                *ecr = match self.timestamps.get(ecr) {
+                    Some(known) => *known,
+                    None if *ecr == 0 => 0,
+                    None => by_offset,
+                };
+            }
+        }
+        segment
     }
 
     /// Calls that wait go on where they can.
@@ -314,7 +336,7 @@ impl Driver {
         self.now = self.now.max(at);
         self.note_beginning(wanted, &mut sent);
         let differs =
-            compare::difference(wanted, &sent.segment).or_else(|| self.timestamp_difference(wanted, &sent, at));
+            compare::difference(wanted, &sent.segment).or_else(|| self.timestamp_difference(wanted, &sent));
         if let Some(what) = differs {
             return failed(
                 line,
@@ -372,9 +394,10 @@ impl Driver {
         if goes_on && fits && next.segment.len > 0 { queue.pop_front() } else { None }
     }
 
-    fn timestamp_difference(&mut self, wanted: &Segment, sent: &Sent, _at: Time) -> Option<String> {
+    fn timestamp_difference(&mut self, wanted: &Segment, sent: &Sent) -> Option<String> {
         let (wanted, got) = (compare::timestamp(wanted)?, compare::timestamp(&sent.segment)?);
         let (first, ours) = *self.timestamps_began.get_or_insert((wanted, got));
+        self.timestamps.insert(wanted, got);
         let actual = first.wrapping_add(got.wrapping_sub(ours));
         let off = i64::from(actual) - i64::from(wanted);
         let tick = i64::try_from(self.timestamp_tick_us).unwrap_or(0);
@@ -476,6 +499,8 @@ impl Names for Info<'_> {
             "tcpi_reordering" => info.reordering.into(),
             // The kernel counts the SYN, too.
             "tcpi_delivered" => number(info.delivered + u64::from(connection.is_established())),
+            "tcpi_delivered_ce" if connection.is_accurate() => number(info.delivered_marked),
+            "tcpi_received_ce" if connection.is_accurate() => number(connection.receiver().stats().ce_received),
             "tcpi_rtt" => us(info.srtt),
             "tcpi_rttvar" => us(info.rttvar),
             "tcpi_min_rtt" => us(info.min_rtt).min(0xffff_ffff),

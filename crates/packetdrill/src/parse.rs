@@ -267,13 +267,11 @@ impl<'a> Reader<'a> {
             }
             Some('`') => Action::Command(self.quoted('`')?),
             Some('%') => {
-                let rest = self.rest();
-                let end = end_of(rest, 2.min(rest.len()), "}%");
-                if !rest.starts_with("%{") || !rest[..end].ends_with("}%") {
+                let Some(code) = self.rest().strip_prefix("%{").and_then(|rest| Some(rest.split_once("}%")?.0)) else {
                     return self.error("%{ is not closed by }%");
-                }
-                self.advance(end);
-                Action::Code(rest[2..end - 2].to_owned())
+                };
+                self.advance(code.len() + 4);
+                Action::Code(code.to_owned())
             }
             _ => Action::Call(self.call()?),
         };
@@ -538,6 +536,9 @@ fn flags_of(word: &str) -> Option<Flags> {
     if word.is_empty() {
         return None;
     }
+    if !word.contains(|c: char| c == '.' || c.is_ascii_uppercase()) {
+        return None;
+    }
     for c in word.chars() {
         let flag = match c {
             'F' => &mut flags.fin,
@@ -549,7 +550,7 @@ fn flags_of(word: &str) -> Option<Flags> {
             'W' => &mut flags.cwr,
             'A' => &mut flags.ae,
             '.' => &mut flags.ack,
-            '0'..='7' if flags.ack && flags.ace.is_none() => {
+            '0'..='7' if flags.ace.is_none() => {
                 flags.ace = c.to_digit(8).and_then(|n| u8::try_from(n).ok());
                 continue;
             }

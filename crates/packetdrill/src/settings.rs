@@ -2,7 +2,6 @@
 //! read, and everything else that could matter is refused with its reason.
 
 use airtcp_core::tcp::cc::CcConfig;
-use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::profile::profile;
 use airtcp_core::tcp::{EcnEcho, Frto, Pacing, TcpConfig};
 use airtcp_core::units::{Bytes, Span};
@@ -20,6 +19,8 @@ pub struct Settings {
     pub window_scaling: bool,
     /// `tcp_ecn`
     pub ecn: u32,
+    /// `tcp_ecn_option`: the option of Accurate ECN is sent.
+    pub ecn_option: bool,
     /// Largest receive buffer, from which the shift of the window follows.
     pub receive_memory_max: u64,
     /// MTU of the device.
@@ -53,7 +54,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "tcp_orphan_retries",
     "tcp_challenge_ack_limit",
     "tcp_rfc1337",
-    "tcp_ecn_option",
     "tcp_ecn_fallback",
     "ip_local_port_range",
     "ip_local_reserved_ports",
@@ -69,6 +69,7 @@ impl Default for Settings {
             sack: true,
             window_scaling: true,
             ecn: 2,
+            ecn_option: true,
             receive_memory_max: 32 << 20,
             mtu: 1500,
         }
@@ -187,14 +188,12 @@ impl Settings {
             "tcp_dsack" => tcp.loss_recovery.dsack = first != 0,
             "tcp_window_scaling" => self.window_scaling = first != 0,
             "tcp_ecn" if first <= 5 => self.ecn = u32::try_from(first).unwrap_or(0),
+            "tcp_ecn_option" if first != 1 => self.ecn_option = first != 0,
             "tcp_frto" => tcp.spurious_rto.frto = if first == 0 { Frto::Off } else { Frto::Rfc5682 },
             "tcp_slow_start_after_idle" => tcp.cwnd.restart_after_idle = first != 0,
             "tcp_early_retrans" => tcp.loss_recovery.tail_loss_probe = matches!(first, 3 | 4),
-            "tcp_recovery" if first == 0 => match LossConfig::by_name("dup_thresh") {
-                Some(rule) => tcp.loss_recovery.loss = rule,
-                None => return refused(),
-            },
-            "tcp_recovery" if first == 1 => {}
+            // RACK cannot be turned off since 6.18.
+            "tcp_recovery" if first <= 1 => {}
             "tcp_reordering" if first == 3 => {}
             "tcp_pacing_ss_ratio" => tcp.pacing.slow_start_percent = u32::try_from(first).unwrap_or(200),
             "tcp_pacing_ca_ratio" => tcp.pacing.percent = u32::try_from(first).unwrap_or(120),

@@ -99,7 +99,7 @@ fn a_failure_names_its_line_what_was_expected_and_what_came() {
             vec!["seq is 1, not 1001", "got `> . 1:1001(1000)"],
         ),
         ("> P. 1:10001(10000) ack 1", "> . 1:10001(10000) ack 1", 12, vec!["PSH is set"]),
-        ("+0 > . 1:1001(1000)", "+.03 > . 1:1001(1000)", 16, vec!["at 0.230000 s, got it at 0.200000 s"]),
+        ("+0 > . 1:1001(1000)", "+.03 > . 1:1001(1000)", 16, vec!["at 0.2300", "got it at 0.2000"]),
         ("tcpi_lost == 1", "tcpi_lost == 2", 17, vec!["tcpi_lost = 1", "tcpi_sacked = 3"]),
         ("= 10000\n", "= -1 EAGAIN (Try again)\n", 11, vec!["-1 EAGAIN", "returns 10000"]),
     ] {

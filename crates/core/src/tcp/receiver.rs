@@ -103,6 +103,8 @@ pub struct Receiver {
     read_rate: Option<DataRate>,
     /// The application reads by [`Receiver::read`] alone.
     reads_by_calls: bool,
+    /// It answers what it reads: an ACK waits for the answer (`inet_csk_in_pingpong_mode`).
+    answers: bool,
     /// Bytes the application has read by `read_at`.
     read: u64,
     read_at: Time,
@@ -163,6 +165,7 @@ impl Receiver {
             window,
             read_rate: None,
             reads_by_calls: false,
+            answers: false,
             read: 1,
             read_at: Time::ZERO,
             in_poll: false,
@@ -205,7 +208,8 @@ impl Receiver {
         self.read += taken;
         let owed = self.rcv_nxt - self.last_ack_sent;
         let all_read = self.read == self.data_end();
-        let is_due = owed > u64::from(self.full_segment) || (owed > 0 && self.pushed && all_read);
+        let is_pushed = owed > 0 && self.pushed && all_read && !self.answers;
+        let is_due = owed > u64::from(self.full_segment) || is_pushed;
         let offered = self.right_edge.saturating_sub(self.rcv_nxt);
         let room = self.buffer.saturating_sub(self.data_end() - self.read + self.out_of_order.bytes());
         let doubles = taken > 0 && room.min(self.window) >= (2 * offered).max(1) && 2 * offered <= self.buffer;
@@ -213,6 +217,13 @@ impl Receiver {
             self.send_ack(now, out);
         }
         taken
+    }
+
+    /// For a driver with data the other way: the application sends some. Soon after data of the peer
+    /// it is an answer, and from then on ACKs wait for answers until a delayed ACK has waited in
+    /// vain (Linux 6.12, net/ipv4/tcp_output.c, `tcp_event_data_sent`).
+    pub fn on_data_sent(&mut self, now: Time) {
+        self.answers |= now.since(self.last_arrival) < self.config.receiver.delayed_ack;
     }
 
     /// Bytes that wait for the application.
@@ -316,6 +327,7 @@ impl Receiver {
     /// The deadline is reached; early calls do no harm.
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         if now >= self.ack_at {
+            self.answers = false;
             self.send_ack(now, out);
         }
         if now >= self.window_update_at {
@@ -434,6 +446,7 @@ impl Receiver {
             self.stats.bytes_duplicate += u64::from(p.len);
             self.stats.segments_duplicate += if p.len > 0 { u64::from(segments) } else { 0 };
             self.quick_acks = self.config.receiver.quick_acks;
+            self.answers = false;
             // [RFC2883-4-1]
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
@@ -487,6 +500,10 @@ impl Receiver {
         let filled = self.rcv_nxt;
         while let Some((s, e)) = self.out_of_order.take_in_order(self.rcv_nxt) {
             self.stats.bytes_duplicate += self.rcv_nxt.min(e) - s;
+            // It covers what lay above the hole (`tcp_ofo_queue`).
+            if s < filled && self.duplicate.is_none() {
+                self.duplicate = Some((s, e.min(filled)));
+            }
             self.rcv_nxt = self.rcv_nxt.max(e);
             // It covers what lay above the hole (`tcp_ofo_queue`).
             if s < filled && self.duplicate.is_none() {
@@ -500,7 +517,8 @@ impl Receiver {
             fin_now = true;
         }
         // It looks before the application has read, and only in a poll or where a hole is left.
-        let keeps_window = (self.in_poll || !self.out_of_order.is_empty()) && self.keeps_window();
+        let unread_now = self.in_poll || self.reads_by_calls;
+        let keeps_window = (unread_now || !self.out_of_order.is_empty()) && self.keeps_window();
         self.advance_reader(now);
         if !self.in_poll {
             self.right_size(now, p, filled);
@@ -520,9 +538,11 @@ impl Receiver {
             && self.was_pushed(p, segment_len);
         // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
         // [RFC5681-3.2-2] [RFC5681-4.2-7]
-        let at_once = fills_hole || self.config.receiver.delayed_ack.is_zero() || self.quick_acks > 0 || was_pushed;
+        let at_once = fills_hole
+            || self.config.receiver.delayed_ack.is_zero()
+            || !self.answers && (self.quick_acks > 0 || was_pushed);
         // [RFC5681-4.2-3]
-        if at_once || (self.unacked_segments >= self.config.receiver.ack_every && (!self.in_poll || keeps_window)) {
+        if at_once || (self.unacked_segments >= self.config.receiver.ack_every && (!unread_now || keeps_window)) {
             if self.config.receiver.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
                 return;
             }

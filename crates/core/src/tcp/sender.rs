@@ -486,8 +486,7 @@ impl Sender {
         }
     }
 
-    /// Segments that the peer has told to have come marked; for tests.
-    #[cfg(test)]
+    /// Segments that the peer has told to have come marked (Accurate ECN).
     pub(super) fn marks_reported(&self) -> u64 {
         self.marks.map_or(0, |marks| marks.in_all)
     }

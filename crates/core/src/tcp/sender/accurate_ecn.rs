@@ -47,7 +47,7 @@ pub(super) struct Marks {
     growing: Growing,
     /// Mean of the segments that an ACK reports (`pkts_acked_ewma`).
     mean_ack: u32,
-    #[cfg(test)]
+    /// Segments reported as marked.
     pub in_all: u64,
 }
 
@@ -59,7 +59,6 @@ impl Default for Marks {
             ce_bytes: 0,
             growing: Growing::Unknown,
             mean_ack: 0,
-            #[cfg(test)]
             in_all: 0,
         }
     }
@@ -164,10 +163,7 @@ impl Sender {
                 let arrived = Arrived { segments: ack.counted(), bytes: ack.delivered_bytes, is_exact };
                 ack.marked = marks.take(p.accurate_ecn(), arrived, self.path.mss);
                 ack.ece = ack.marked > 0;
-                #[cfg(test)]
-                {
-                    marks.in_all += u64::from(ack.marked);
-                }
+                marks.in_all += u64::from(ack.marked);
             }
             Some(_) => ack.ece = false,
             None => ack.marked = if ack.ece { ack.delivered } else { 0 },

@@ -29,6 +29,8 @@ pub struct SenderInfo {
     pub reordering: u32,
     /// Known to have arrived since the connection began, what came twice included.
     pub delivered: u64,
+    /// Of these, those that Accurate ECN has reported as marked; otherwise 0 (`tcpi_delivered_ce`).
+    pub delivered_marked: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Span,
     /// Variation of the round trip, as the timeout has it (`tcpi_rttvar`).
@@ -63,6 +65,7 @@ impl Sender {
             retransmissions: self.stats.segments_retransmitted,
             reordering: self.acks.reordering(),
             delivered: self.delivery.total(),
+            delivered_marked: self.marks_reported(),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.variation(&self.config),
             min_rtt: self.path.min_rtt,
