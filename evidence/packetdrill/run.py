@@ -138,13 +138,11 @@ def by_airtcp(program: Path, files: list[Path]) -> dict[str, Json]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{program}: {done.stderr.strip()}")
-    rows = json.loads(done.stdout)
-    if len(rows) != len(files):
-        raise SystemExit(f"{program}: {len(rows)} verdicts for {len(files)} scripts")
-    found = {}
-    for file, row in zip(files, rows, strict=True):
-        found[name(file)] = {k: row[k] for k in ("result", "line", "why") if row.get(k) is not None}
-    return found
+    verdicts = {row["script"]: row for row in json.loads(done.stdout)}
+    if lost := [name(f) for f in files if name(f) not in verdicts]:
+        raise SystemExit(f"{program}: no verdict for {', '.join(lost)}")
+    keys = ("result", "line", "why")
+    return {name(f): {k: verdicts[name(f)][k] for k in keys if k in verdicts[name(f)]} for f in files}
 
 
 def measured(files: list[Path], arguments: argparse.Namespace, before: list[Json]) -> list[Json]:
