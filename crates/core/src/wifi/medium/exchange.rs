@@ -784,7 +784,7 @@ impl Judge<'_> {
         for &bytes in &user.mpdus[ended] {
             if bytes != known.0 {
                 let whole = signal.mpdu_success(quality, mode, bytes);
-                known = (bytes, whole, signal.legibility(quality, mode, header_bytes, bytes));
+                known = (bytes, whole, signal.header_success_if_corrupt(quality, mode, header_bytes, bytes));
             }
             let (mut whole, mut header) = (true, true);
             if hit.0 < hit.1 {
@@ -796,7 +796,7 @@ impl Judge<'_> {
                 header = clear(at(offset), at(offset + header_bytes));
                 offset += if is_ampdu { timing::subframe_bytes(bytes) } else { bytes };
             }
-            let (_, whole_chance, legibility) = known;
+            let (_, whole_chance, header_chance) = known;
             let mut fate = Fate::Lost;
             if whole && draw(whole_chance, self.chance) {
                 fate = Fate::Whole;
@@ -804,7 +804,7 @@ impl Judge<'_> {
             } else if header {
                 // The errors are outside the header. If another transmission made them, the header
                 // has a success probability of its own.
-                let chance = if whole { legibility } else { signal.header_success(quality, mode, header_bytes) };
+                let chance = if whole { header_chance } else { signal.header_success(quality, mode, header_bytes) };
                 if draw(chance, self.chance) {
                     fate = Fate::HeaderOk;
                     header_ok += 1;
