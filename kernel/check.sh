@@ -76,12 +76,15 @@ case $version in
 6.1.*)
 	series="mac80211-retry-out-6.1 mac80211-hwsim-6.1" places="net/mac80211/ drivers/net/wireless/mac80211_hwsim.o"
 	changed="$changed drivers/net/wireless/mac80211_hwsim.o"
+	# Patches that both versions share name the folder of 6.12.
+	moved=s,drivers/net/wireless/virtual/,drivers/net/wireless/,g
 	# Its checkpatch wants comments as only net/ had them then; the rule is gone since.
 	ignored=,NETWORKING_BLOCK_COMMENT_STYLE
 	;;
 *)
 	series="mac80211-retry-out mac80211-hwsim tcp-efr" places="net/mac80211/ drivers/net/wireless/virtual/ net/ipv4/"
 	changed="$changed drivers/net/wireless/virtual/mac80211_hwsim.o net/ipv4/tcp_input.o net/ipv4/tcp_recovery.o"
+	moved=
 	ignored=
 	;;
 esac
@@ -106,7 +109,7 @@ echo "$patches" | while read -r patch; do
 	# New files lie in directories that MAINTAINERS lists as a whole.
 	perl scripts/checkpatch.pl --strict --no-tree --ignore "FILE_PATH_CHANGES,SPDX_LICENSE_TAG$ignored" "$patch" >"$work/log" 2>&1 ||
 		fail "checkpatch complains about $name"
-	patch -p1 --fuzz=0 --silent <"$patch" >"$work/log" 2>&1 || fail "$name does not apply to Linux $version"
+	sed "$moved" "$patch" | patch -p1 --fuzz=0 --silent >"$work/log" 2>&1 || fail "$name does not apply to Linux $version"
 done || exit 1
 count=$(echo "$patches" | wc -l)
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 import airtcp
-from airtcp import stats
+from airtcp import _airtcp, stats
 from airtcp.errors import StudyError
 from airtcp.replications import means
 from airtcp.study import published
 from airtcp.study.files import read
 from airtcp.study.prepare import prepare
 from airtcp.study.show import advice
-from airtcp.sweeps.vary import parts
+from airtcp.sweeps.vary import parts, varying
+from airtcp.traffic_kinds import FIGURES
 from conftest import ROOT, Command
 
 SMALL = """
@@ -147,6 +148,32 @@ def test_a_scenario_is_varied_without_a_sweep_file(airtcp: Command, small: Path,
     assert by_rate["4Mbit/s"] > 3 * by_rate["1Mbit/s"]
     assert by_rate["4Mbit/s"] == pytest.approx(3.7, abs=0.5), "in Mbit/s"
     assert (tmp_path / "cwd/runs/small-sweep/runs.parquet").exists()
+
+
+def test_a_variation_measures_every_kind_of_traffic(airtcp: Command, tmp_path: Path) -> None:
+    parameters = {
+        "transfer": ', bytes = "50kB"',
+        "stream": ', rate = "1Mbit/s"',
+        "cbr": ', rate = "1Mbit/s"',
+        "train": ", count = 20",
+        "buffer_probe": "",
+    }
+    for kind, figures in FIGURES.items():
+        scenario = tmp_path / f"{kind}.toml"
+        scenario.write_text(
+            'duration = "20s"\nnodes = [{ name = "a", kind = "host" }, { name = "b", kind = "host" }]\n'
+            'links = [{ name = "line", from = "a", to = "b", rate = "5Mbit/s", delay = "5ms", queue = '
+            '{ name = "fifo", limit_packets = 50 } }]\n'
+            'flows = [{ from = "a", to = "b", name = "f", traffic = '
+            f'{{ kind = "{kind}"{parameters.get(kind, "")} }} }}]\n'
+        )
+        sweep = varying(str(scenario), ["links.line.rate=5Mbit/s,6Mbit/s"], [])
+        assert len(sweep.measures) == len(figures)
+        group = json.loads(airtcp("run", scenario, "--json").stdout)["groups"][0]
+        for measure in sweep.measures.values():
+            column = measure["value"].rpartition(".")[2]
+            assert group[column] is not None, (kind, column)
+    assert sorted(FIGURES) == sorted(_airtcp.names()["traffic"])
 
 
 @pytest.mark.parametrize(

@@ -1904,7 +1904,7 @@ class ReorderConfig(ScenarioTable):
     """
 
     reports_corrupt: Probability | None = None
-    """Part of the corrupt MPDUs with a legible header that the chip reports to the driver. Retry-out counts retries
+    """Part of the corrupt MPDUs with an intact header that the chip reports to the driver. Retry-out counts retries
     by them. 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
     Default: 1.0.
     """

@@ -56,9 +56,9 @@ flags! {
         RST = 0x04,
         /// The data is to be handed up now.
         PSH = 0x08,
-        /// The acknowledgement number counts.
+        /// The acknowledgement number is valid.
         ACK = 0x10,
-        /// The urgent pointer counts.
+        /// The urgent pointer is valid.
         URG = 0x20,
         /// A congestion mark came (RFC 3168). In a SYN: this side can do ECN.
         ECE = 0x40,

@@ -164,8 +164,8 @@ macro_rules! page {
 /// the largest of the others.
 ///
 /// `Config("a signal"): Rules` says that every configuration of the axis implements the trait
-/// `Rules`, whose methods the enum of configurations then has as well: what is asked of a policy
-/// before it is built stays in the policy's own file.
+/// `Rules`. The enum of configurations then has its methods as well. So questions to a policy that
+/// is not built yet are answered in the policy's own file.
 macro_rules! policies {
     (
         $(#[$any_doc:meta])* $any:ident: $trait:ident,

@@ -104,6 +104,11 @@ macro_rules! table {
             $vis fn with_capacity(rows: usize) -> $columns {
                 $columns { $($column: Vec::with_capacity(rows),)+ }
             }
+            /// Makes room for so many rows more.
+            #[allow(dead_code)] // only where they are counted before
+            $vis fn reserve(&mut self, rows: usize) {
+                $(self.$column.reserve_exact(rows);)+
+            }
             /// Appends a row.
             $vis fn push(&mut self, row: $row) {
                 $(self.$column.push(row.$column);)+

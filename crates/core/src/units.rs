@@ -31,7 +31,7 @@ pub struct UnitError {
 pub struct Time(u64);
 
 impl Time {
-    /// The beginning.
+    /// Start of the run.
     pub const ZERO: Time = Time(0);
     /// Later than anything that happens: the deadline of something idle.
     pub const NEVER: Time = Time(u64::MAX);

@@ -109,7 +109,7 @@ pub fn mark_retry(frame: &mut [u8]) {
     }
 }
 
-/// Damages a frame behind its headers, as errors do that leave the header legible.
+/// Damages a frame behind its headers, as errors do that leave the header intact.
 pub fn damage(frame: &mut [u8]) {
     if let Some(last) = frame.last_mut() {
         *last ^= 0x55;

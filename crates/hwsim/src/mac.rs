@@ -581,7 +581,7 @@ impl Mac for HwsimMac {
         }
     }
 
-    fn done(&mut self, now: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome) {
+    fn done(&mut self, now: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
         let user = outcome.only_user();
         let to = match request.only_user().to {
             To::Radio(to) => to,

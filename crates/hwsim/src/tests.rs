@@ -139,7 +139,7 @@ fn damaged_frames_reach_only_those_who_ask() {
         let all = came(&mut air);
         let damaged = all.iter().filter(|c| matches!(c, Came::Frame { damaged: true, .. })).count();
         let failed = air.mac.traffic()[&(RadioId(1), AP)].mpdus_failed;
-        // Errors leave most headers legible.
+        // Errors leave most headers intact.
         assert!(if asks { damaged > 600 && damaged as u64 <= failed } else { damaged == 0 }, "{damaged} of {failed}");
         let acked = all.iter().filter(|c| matches!(c, Came::Status { acked: true, .. })).count();
         assert_eq!((acked, air.mac.held(RadioId(1))), (2000, 0));

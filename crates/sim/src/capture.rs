@@ -24,7 +24,7 @@ use crate::spec::{ChannelId, FlowSpec, LinkId, NodeId, RunSpec, Traffic};
 /// A packet that enters the line of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured {
-    /// When it enters the line.
+    /// Time at which it enters the line.
     pub time: Time,
     /// The line.
     pub link: LinkId,

@@ -29,7 +29,7 @@ pub fn names() -> Json {
     json!(names)
 }
 
-/// Something wrong that is no fault of a scenario.
+/// Message, as JSON, of a failure that no scenario is at fault for.
 pub fn fault(message: &str) -> String {
     json!({ "text": message, "errors": [] }).to_string()
 }

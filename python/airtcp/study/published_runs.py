@@ -68,12 +68,52 @@ def _without_defaults(value: object, rule: Json) -> object:
     return kept
 
 
+def _overriding(value: object, below: object) -> Json:
+    """Keys of a table that a table below it has, too: there a default decides something."""
+    if not isinstance(value, dict) or not isinstance(below, dict):
+        return {}
+    kept = {}
+    for key in value.keys() & below.keys():
+        one = _overriding(value[key], below[key]) if isinstance(value[key], dict) else value[key]
+        if one != {} and one is not None:
+            kept[key] = one
+    return kept
+
+
+def _merged(value: object, over: object) -> Any:  # noqa: ANN401
+    if not isinstance(value, dict) or not isinstance(over, dict):
+        return over
+    return {**value, **{key: _merged(value.get(key), one) for key, one in over.items()}}
+
+
+def _with_overrides(stripped: Json, wlan: Json) -> Json:
+    """A WLAN without defaults, but for those of radios that override its `phy` or a table of radios below."""
+    below: Json = {"phy": wlan["phy"]} if isinstance(wlan.get("phy"), dict) else {}
+    for key in ("ap_radio", "station_radio"):
+        if kept := _overriding(wlan.get(key), below):
+            stripped = {**stripped, key: _merged(stripped.get(key) or {}, kept)}
+    below = _merged(below, wlan.get("station_radio") or {})
+    stations = []
+    for entry, station in zip(stripped.get("stations") or (), wlan.get("stations") or (), strict=True):
+        kept = _overriding(station.get("radio"), below) if isinstance(station, dict) else {}
+        stations.append({**entry, "radio": _merged(entry.get("radio") or {}, kept)} if kept else entry)
+    return {**stripped, "stations": stations} if stations else stripped
+
+
 def scenario_id(scenario: Mapping[str, Any]) -> str:
     """Identity of a run for every engine, also for one whose scenarios have more keys.
 
     Keys with their default values do not count: a key that a later version adds leaves the identities as they are.
     """
-    return key_of(cast("Json", _without_defaults(dict(scenario), _schema())), "")[:16]
+    return key_of(normal_form(scenario), "")[:16]
+
+
+def normal_form(scenario: Mapping[str, Any]) -> Json:
+    """A scenario with the same results, without keys that say what holds without them."""
+    stripped = cast("Json", _without_defaults(dict(scenario), _schema()))
+    if wlans := scenario.get("wlans"):
+        stripped["wlans"] = [_with_overrides(*pair) for pair in zip(stripped["wlans"], wlans, strict=True)]
+    return stripped
 
 
 def digest(outcome: Outcome) -> str:

@@ -12,11 +12,9 @@ from airtcp import _airtcp
 from airtcp.errors import ScenarioError, SweepError
 from airtcp.file_kinds import scenario_error
 from airtcp.sweeps.definition import Sweep
-from airtcp.traffic_kinds import TCP, kind
+from airtcp.traffic_kinds import FIGURES, kind
 
 MOST_MEASURES: Final = 12
-
-GOODPUT: Final = {"unit": "Mbit/s", "scale": 1e-6}
 
 
 def varying(file: str, vary: Sequence[str], changes: Sequence[str]) -> Sweep:
@@ -51,16 +49,18 @@ def varying(file: str, vary: Sequence[str], changes: Sequence[str]) -> Sweep:
     measures: dict[str, Any] = {}
     for flow in scenario["flows"]:
         name, word = flow["name"], re.sub(r"\W", "_", flow["name"])
-        if kind(flow) in TCP:
-            measures[f"goodput_{word}"] = {
-                "value": f"groups.{name}.goodput_bps",
-                "label": f"{name}: goodput",
-                **GOODPUT,
+        for figure in FIGURES[kind(flow)]:
+            measure: dict[str, Any] = {
+                "value": f"groups.{name}.{figure.column}",
+                "label": f"{name}: {figure.label}",
             }
-        if kind(flow) in (*TCP, "ping"):
-            measures[f"rtt_{word}"] = {"value": f"groups.{name}.rtt_mean_ms", "label": f"{name}: RTT", "unit": "ms"}
+            if figure.unit is not None:
+                measure["unit"] = figure.unit
+            if figure.scale != 1:
+                measure["scale"] = figure.scale
+            measures[f"{figure.name}_{word}"] = measure
     if not measures:
-        raise SweepError(f"{file}: has no TCP flow and no ping to measure: write a sweep file (docs/sweeps.md)")
+        raise SweepError(f"{file}: has no flow to measure: write a sweep file (docs/sweeps.md)")
     return Sweep(
         name=path.stem,
         scenario=path.absolute(),

@@ -38,7 +38,7 @@ fn main() {
     let output = worlds.finish();
     let finished = begin.elapsed() - built - ran;
     let mut hash = DefaultHasher::new();
-    // NaN differs from itself, its text does not.
+    // The text of NaN is equal to itself, which NaN is not.
     format!("{:?}{:?}{}", output.tables, output.summary, output.events).hash(&mut hash);
     println!(
         "hash {:016x}  events {}  delivered {}  parts {parts}",

@@ -2,8 +2,8 @@
 
 use crate::units::{Span, Time};
 
-/// Greatest value of the last half to whole `window`: the greatest of the running half window and
-/// of the one before, so that two values are all it keeps. For the least value put
+/// Greatest value of the running half of `window` and of the half before, so that it keeps two
+/// values only. It covers between half of the window and all of it. For the least value put
 /// [`std::cmp::Reverse`] around it.
 #[derive(Debug, Clone)]
 pub struct Recent<T> {

@@ -100,7 +100,7 @@ pub struct Roam {
     at: Option<usize>,
     /// Time of its next look.
     next: Time,
-    /// The station does not move before this, nor after that.
+    /// Start and end of its movement.
     moves: (Time, Time),
     /// The last measurements of each candidate.
     rssi_dbm: Vec<VecDeque<f64>>,

@@ -107,7 +107,7 @@ pub struct Controller<N, T> {
     pub network: N,
     /// Sees their packets.
     pub tap: T,
-    /// By index.
+    /// Guests by index of their host.
     pub guests: Vec<Guest>,
     payloads: Payloads,
     now: GuestTime,

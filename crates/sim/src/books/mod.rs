@@ -48,8 +48,9 @@ pub(crate) struct Books {
 
 impl Books {
     /// `is_part`: the rows of several worlds will be put in one order.
-    pub(crate) fn new(sampler: Sampler, is_part: bool) -> Books {
+    pub(crate) fn new(spec: &RunSpec, sampler: Sampler, is_part: bool) -> Books {
         let mut log = Log::default();
+        sampler.reserve(&mut log, spec.duration, spec.walks.len());
         log.order = is_part.then(Box::default);
         Books {
             log,

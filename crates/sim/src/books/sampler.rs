@@ -6,7 +6,7 @@ use airtcp_core::wifi::AirStats;
 use airtcp_core::wifi::phy::Mode;
 
 use super::Books;
-use super::record::{AirSample, DaemonSample, FlowSample, LinkSample, WalkerRow, ratio};
+use super::record::{AirSample, DaemonSample, FlowSample, LinkSample, Log, WalkerRow, ratio};
 use super::totals::LinkTotals;
 use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
 
@@ -16,6 +16,9 @@ pub(crate) type DaemonState = (u32, [u32; 3], Option<u32>);
 
 /// State of a link of a WLAN: counters, SNR, and the mode that would carry most.
 pub(crate) type AirState = (AirStats, f32, Mode);
+
+/// Most rows for which a table makes room before the run: longer ones grow, as a run may be stopped.
+const MAX_ROOM: usize = 1 << 16;
 
 pub(crate) struct Sampler {
     interval: Span,
@@ -80,6 +83,18 @@ impl Sampler {
 }
 
 impl Sampler {
+    /// Makes room for the samples of a run, `walkers` hosts that walk included.
+    pub(crate) fn reserve(&self, log: &mut Log, duration: Span, walkers: usize) {
+        let samples = if self.next.is_never() { 0 } else { duration.as_ns() / self.interval.as_ns() };
+        let rows =
+            |series: usize| usize::try_from(samples).map_or(MAX_ROOM, |n| n.saturating_mul(series).min(MAX_ROOM));
+        log.flow_series.reserve(rows(self.flows.len()));
+        log.link_series.reserve(rows(self.links.len()));
+        log.air_series.reserve(rows(self.air.len()));
+        log.daemon_series.reserve(rows(self.daemons.len()));
+        log.walkers.reserve(rows(walkers));
+    }
+
     /// Links to be sampled.
     pub(crate) fn links(&self) -> &[LinkId] {
         &self.links

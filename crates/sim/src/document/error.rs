@@ -65,7 +65,7 @@ impl Faults {
         Err(Faults(errors))
     }
 
-    /// One after the other, by line.
+    /// Faults in the order of their lines.
     pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
         self.0.iter()
     }

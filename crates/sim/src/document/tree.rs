@@ -40,7 +40,7 @@ pub enum Value {
     String(String),
     /// A number without a fraction.
     Integer(i128),
-    /// A number with one.
+    /// A number with a fraction.
     Float(f64),
     /// `true` or `false`.
     Bool(bool),

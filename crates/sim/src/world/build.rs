@@ -71,7 +71,7 @@ impl World {
         let mut sampler = Sampler::new(spec);
         sampler.keep(|flow| is_here(spec.flows[flow.0 as usize].from), has_link);
         engine.timeline.set(engine.components.sampler(), sampler.next());
-        let books = Books::new(sampler, is_part);
+        let books = Books::new(spec, sampler, is_part);
         Ok(World { spec: Arc::clone(spec), cx: Cx { engine, books }, network, hosts })
     }
 }

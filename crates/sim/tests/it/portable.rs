@@ -102,7 +102,7 @@ fn signals() -> u64 {
     let varying: Vec<f64> = (0..5000)
         .flat_map(|n| {
             let quality = signal.link(Time::from_ns(17_000_000 * n));
-            [f64::from(quality.snr_db().unwrap()), signal.legibility(quality, mode, 36, 1500)]
+            [f64::from(quality.snr_db().unwrap()), signal.header_success_if_corrupt(quality, mode, 36, 1500)]
         })
         .collect();
     let coop = (1..200).map(|n| CoopConfig::default().shrinkage(n));

@@ -73,7 +73,7 @@ def analyze(args: argparse.Namespace) -> int:
         if folder is not None:
             save(analysis, folder, report=args.html is not False, details=args.details)
             analysis = Analysis.load(out)
-        # The finished part is kept. Whoever asks now does not want the rest on the screen.
+        # The folder is complete. A second interrupt ends the output to the screen.
         with Interrupts().at_once():
             _show(args, analysis, printed)
     _tell_left_out(args, analysis, printed)

@@ -58,7 +58,7 @@ impl Mac for Sim<'_> {
         }
     }
 
-    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome) {
+    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
         if request.is_group() {
             self.mac.end_group(now, request, outcome, self.pool, self.out);
         }
@@ -109,7 +109,7 @@ impl SimMac {
 
     /// A group-addressed frame is over. It goes up once if it has reached any station.
     #[cold]
-    fn end_group(&mut self, now: Time, request: &TxRequest, outcome: &Outcome, pool: &Pool, out: &mut AirOutputs) {
+    fn end_group(&mut self, now: Time, request: &TxRequest, outcome: &Outcome<'_>, pool: &Pool, out: &mut AirOutputs) {
         let radio = &mut self.radios[request.from.index()];
         let ppdu = radio.queues[request.ac.index()].formed.front_mut().expect("on the air");
         let outcome = outcome.only_user();
@@ -255,7 +255,7 @@ impl SimMac {
         now: Time,
         signals: &mut Signals,
         request: &TxRequest,
-        x: &Outcome,
+        x: &Outcome<'_>,
         pool: &mut Pool,
         out: &mut AirOutputs,
     ) {

@@ -31,7 +31,7 @@ impl SimMac {
     #[inline]
     pub(in crate::wifi) fn has_ppdus_ready(&self, radio: RadioId, ac: Ac) -> bool {
         let r = &self.radios[radio.index()];
-        r.is_pulled && r.queues[ac.index()].formed.len() >= r.formed_ahead.max(1)
+        r.is_pulled && !r.lacks_ppdus(ac, 1)
     }
 
     /// Forms as many PPDUs as the radio keeps ready, and `least` at least.
@@ -47,11 +47,7 @@ impl SimMac {
         pool: &mut Pool,
         out: &mut AirOutputs,
     ) {
-        let r = radio.index();
-        let ahead = self.radios[r].formed_ahead.max(least);
-        while self.radios[r].queues[ac.index()].formed.len() < ahead
-            && self.form_ppdu(now, radio, ac, signals, pool, out)
-        {}
+        while self.radios[radio.index()].lacks_ppdus(ac, least) && self.form_ppdu(now, radio, ac, signals, pool, out) {}
     }
 
     /// True if a category has something to send.

@@ -392,10 +392,8 @@ impl SimMac {
     /// Books the packets that a discipline has just dropped and marked.
     #[inline]
     pub(super) fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
-        if !self.drops.is_empty() {
-            let SimMac { drops, sessions, links, .. } = self;
-            Booking { now, drops, sessions, links, pool, out }.book();
-        }
+        let SimMac { drops, sessions, links, .. } = self;
+        Booking { now, drops, sessions, links, pool, out }.settle();
     }
 
     /// Holes that have stood for the timeout are passed over.

@@ -230,6 +230,12 @@ impl Radio {
         })
     }
 
+    /// True if fewer PPDUs are formed than the radio keeps ready, or than `least`.
+    #[inline]
+    pub(super) fn lacks_ppdus(&self, ac: Ac, least: usize) -> bool {
+        self.queues[ac.index()].formed.len() < self.formed_ahead.max(least)
+    }
+
     /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it
     /// (clause 10.23.2.9).
     // [IEEE80211-10.12.2-1]

@@ -8,7 +8,7 @@
 //! moves the head likewise.
 //!
 //! With [`ReorderConfig::retry_out`] the buffer also applies retry-out of the study `ap-retry-out`
-//! (section 3.2). Copies that arrive corrupt, their header legible, are counted for each number
+//! (section 3.2). Copies that arrive corrupt, their header intact, are counted for each number
 //! inside the window; one reception is the first try, so receptions less one are the estimated
 //! retries. Once these reach the index, an MPDU that carries TCP is **given up**: the window passes
 //! over it and correct copies that still come are refused. The sender does not notice: the chip has
@@ -58,7 +58,7 @@ pub struct ReorderConfig {
     /// A BAR moves the head (clause 10.25.6.6.3). If off, the hole that the sender announces stays
     /// until `timeout` or the window's end.
     pub obey_bar: bool,
-    /// Part of the corrupt MPDUs with a legible header that the chip reports to the driver.
+    /// Part of the corrupt MPDUs with an intact header that the chip reports to the driver.
     /// Retry-out counts retries by them. 1: all, as ath9k does (the study `ap-retry-out`, section
     /// 3.3). 0: none, as chips do that drop them.
     pub reports_corrupt: Probability,
@@ -252,7 +252,7 @@ impl<T: Copy, D: EarlyDrop> ReorderBuffer<T, D> {
         }
     }
 
-    /// An MPDU with that packet arrived corrupt with a legible header. Returns true if the MPDU is
+    /// An MPDU with that packet arrived corrupt with an intact header. Returns true if the MPDU is
     /// given up now.
     pub fn on_corrupt(&mut self, now: Time, sn: Seq12, facts: PacketFacts, up: &mut Vec<T>) -> bool {
         let Some(early_drop) = &mut self.early_drop else { return false };

@@ -125,16 +125,17 @@ impl Contention {
         }
     }
 
-    /// True if the radio senses a transmission, its own included.
-    #[inline]
-    pub(super) fn is_busy(&self, radio: RadioId) -> bool {
-        self.sensed_by(radio).sensed > 0
-    }
-
-    /// True if the radio takes part in an exchange.
-    #[inline]
-    pub(super) fn is_engaged(&self, radio: RadioId) -> bool {
-        self.sensed_by(radio).engaged
+    /// True if `receiver` does not notice the beginning of a PPDU of `transmitter` that is for it.
+    /// `is_answer`: the PPDU is the answer that it waits for. `has_capture`: another transmission
+    /// alone does not keep it from that.
+    ///
+    /// A radio that waits for a response of its own does not listen for anything else. (The
+    /// receiver of a group stands for all: it is the access point itself, engaged by sending.)
+    #[inline(always)]
+    pub(super) fn misses(&self, receiver: RadioId, transmitter: RadioId, is_answer: bool, has_capture: bool) -> bool {
+        let sensed = self.sensed_by(receiver);
+        let is_occupied = !is_answer && receiver != transmitter && sensed.engaged;
+        is_occupied || (!has_capture && sensed.sensed > 0)
     }
 
     /// True if virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
@@ -180,11 +181,12 @@ impl Contention {
     /// windows grow and they draw anew.
     // [IEEE80211-10.23.2.12-1]
     pub(super) fn take(&mut self, radio: RadioId, now: Time) -> Ac {
-        let (r, categories) = (radio.index(), &mut self.categories);
-        match &mut self.sensing {
-            Sensing::PerRadio(all) => all.take(categories, r, now),
-            Sensing::OneCell(cell) => cell.take(categories, r, now),
+        if let Sensing::OneCell(cell) = &mut self.sensing {
+            cell.take_out(&mut self.categories, radio.index());
         }
+        let ac = self.categories.take(radio.index(), now);
+        self.engage(radio, true, now);
+        ac
     }
 
     /// True if the frame that may leave now must be dropped instead, since it found the medium busy
@@ -225,7 +227,8 @@ impl Contention {
         }
     }
 
-    /// The radio has a response to send, or has sent it.
+    /// The radio takes part in an exchange from now on, or no more: it has a response to send, or has
+    /// sent it.
     #[inline]
     pub(super) fn engage(&mut self, radio: RadioId, engaged: bool, now: Time) {
         let (r, categories) = (radio.index(), &mut self.categories);

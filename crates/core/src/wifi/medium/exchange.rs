@@ -1,19 +1,15 @@
 //! Frame exchanges: from the end of a backoff to the outcome at the originator.
 
-use std::ops::Range;
-
 use nonempty::NonEmpty;
 use rand::RngExt;
 
-use super::contention::Contention;
-use super::seam::{Arrival, Control, Fate, Mac, Outcome, Payload, To, TxRequest, TxUser, UserOutcome};
-use super::signals::{Direction, Signals};
+use super::reception::{Judge, Reception, draw};
+use super::seam::{Arrival, Control, Fate, Mac, Outcome, Payload, To, TxRequest};
 use super::{Medium, NEVER};
-use crate::convert::{count16, floor64};
-use crate::rng::Rng;
+use crate::convert::count16;
 use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
-use crate::wifi::phy::{Mode, Protection, Quality, Signal, Timing, timing};
+use crate::wifi::phy::{Mode, Protection, Quality, timing};
 use crate::wifi::trace::{Ac, FrameKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,36 +56,6 @@ pub(super) struct Exchange {
     txop_end: Time,
 }
 
-/// One user's side of an exchange.
-#[derive(Debug)]
-struct Reception {
-    /// Receiver. For a group-addressed frame it is the sender itself, which stands for all
-    /// receivers.
-    to: RadioId,
-    direction: Option<Direction>,
-    /// Mode of its part of the PPDU with data.
-    mode: Mode,
-    /// Length of its part, without padding up to the longest one.
-    data: Span,
-    response: Span,
-    response_mode: Mode,
-    /// Start and end of the time in which the receiver got other transmissions, too.
-    hit: (Time, Time),
-    /// The receiver did not notice the beginning of the PPDU on the air.
-    missed: bool,
-    collided: bool,
-    /// The answer has come; without acknowledgements: data has arrived.
-    answered: bool,
-    received: u16,
-    header_ok: u16,
-    /// MPDUs whose fate is known and which have gone up. Above zero before the PPDU's end only
-    /// where MPDUs go up one by one.
-    judged: u16,
-    /// The receiver has caught the preamble of the PPDU with data; known when an MPDU has ended.
-    caught: Option<bool>,
-    snr_db: f32,
-}
-
 impl Exchange {
     #[cold]
     fn blank() -> Exchange {
@@ -131,82 +97,6 @@ impl Stage {
     }
 }
 
-impl Reception {
-    #[cold]
-    fn blank() -> Reception {
-        Reception {
-            to: RadioId(0),
-            direction: None,
-            mode: Mode::DSSS[0],
-            data: Span::ZERO,
-            response: Span::ZERO,
-            response_mode: Mode::DSSS[0],
-            hit: UNHURT,
-            missed: false,
-            collided: false,
-            answered: false,
-            received: 0,
-            header_ok: 0,
-            judged: 0,
-            caught: None,
-            snr_db: f32::NAN,
-        }
-    }
-    /// Makes it the reception, not begun yet, of a user's part of a PPDU.
-    #[inline(always)]
-    fn renew(&mut self, from: RadioId, user: &TxUser, timing: &Timing, signals: &Signals) {
-        (self.to, self.direction) = match user.to {
-            To::Radio(to) => (to, signals.direction(from, to)),
-            To::Group => (from, None),
-        };
-        self.mode = user.mode;
-        if user.is_bar() {
-            self.data = timing.bar(user.mode);
-            self.mode = timing.response_mode(user.mode);
-        } else {
-            self.data = timing.ppdu(user.mode, user.psdu_bytes);
-        }
-        // [IEEE80211-10.25.6.3-1]
-        self.response = match user.payload {
-            Payload::Mpdu => timing.ack(self.mode),
-            Payload::Ampdu | Payload::BlockAckRequest => timing.block_ack_of(self.mode, user.mpdus.len()),
-        };
-        self.response_mode = timing.response_mode(self.mode);
-        (self.collided, self.answered, self.caught, self.snr_db) = (false, false, None, f32::NAN);
-        (self.received, self.header_ok, self.judged) = (0, 0, 0);
-    }
-    /// A PPDU for it begins; it has `missed` the beginning.
-    #[inline(always)]
-    fn begin(&mut self, missed: bool) {
-        self.missed = missed;
-        self.collided |= missed;
-        self.hit = UNHURT;
-    }
-    /// Another PPDU begins and lasts until `end`, and nothing of it is captured.
-    #[inline(always)]
-    fn meet(&mut self, listener: RadioId, transmitter: RadioId, now: Time, end: Time, contention: &Contention) {
-        if listener == transmitter {
-            self.hit(now, NEVER);
-        } else if contention.is_heard(transmitter, listener) {
-            self.hit(now, end);
-        }
-    }
-    /// The radio that receives the PPDU on the air: the originator `from` if it is an answer.
-    #[inline]
-    fn listener(&self, is_answer: bool, from: RadioId) -> RadioId {
-        if is_answer { from } else { self.to }
-    }
-    #[inline]
-    fn hit(&mut self, from: Time, to: Time) {
-        self.hit = (self.hit.0.min(from), self.hit.1.max(to));
-        self.collided = true;
-    }
-    /// The whole PPDU on the air is lost if anything hits it: control frames are one piece.
-    fn is_spoilt(&self) -> bool {
-        self.missed || self.hit.0 < self.hit.1
-    }
-}
-
 /// The radio that answers a request of `from`, and the time from the end of the data to the end of
 /// the answer.
 ///
@@ -231,9 +121,6 @@ fn answer_of(request: &TxRequest, receptions: &NonEmpty<Reception>, sifs: Span) 
     }
 }
 
-/// Value of `Reception::hit` as long as there is no other transmission.
-const UNHURT: (Time, Time) = (NEVER, Time::ZERO);
-
 impl Medium {
     /// A radio's frame may leave.
     pub(super) fn begin(&mut self, now: Time, radio: RadioId, mac: &mut impl Mac) {
@@ -254,7 +141,7 @@ impl Medium {
         };
         let x = &self.exchanges[i];
         let timing = &self.radios[radio.index()].timing;
-        let mode = x.first().mode;
+        let mode = x.first().mode();
         let protection = timing.protection(mode);
         // Nobody would answer an RTS to a group, and its frames are sent at a rate that all can
         // hear (10.3.2.9). [IEEE80211-10.3.2.9-4]
@@ -319,34 +206,16 @@ impl Medium {
         let (from, transmitter) = (x.request.from, x.transmitter());
         let end = now + length;
         let has_capture = self.capture_effect > 0.0;
-        // A radio that waits for a response of its own does not listen for anything else. (The
-        // receiver of a group stands for all: it is the access point itself, engaged by sending.)
         let contention = &self.contention;
-        let misses = |receiver: RadioId| {
-            let is_occupied = !is_answer && receiver != transmitter && contention.is_engaged(receiver);
-            is_occupied || (!has_capture && contention.is_busy(receiver))
-        };
         let user = &mut x.receptions.head;
-        user.begin(misses(user.listener(is_answer, from)));
+        user.begin(contention.misses(user.listener(is_answer, from), transmitter, is_answer, has_capture));
         for user in &mut x.receptions.tail {
-            user.begin(misses(user.listener(is_answer, from)));
+            user.begin(contention.misses(user.listener(is_answer, from), transmitter, is_answer, has_capture));
         }
         x.at = end;
         x.ppdu_start = now;
-        if has_capture {
+        if self.under_way > 1 {
             self.meet(now, i, transmitter, end);
-        } else {
-            for (j, other) in self.exchanges[..self.under_way].iter_mut().enumerate() {
-                if j == i || !other.is_on_air() {
-                    continue;
-                }
-                let (is_answer, from) = (other.stage.is_answer(), other.request.from);
-                let user = &mut other.receptions.head;
-                user.meet(user.listener(is_answer, from), transmitter, now, end, contention);
-                for user in &mut other.receptions.tail {
-                    user.meet(user.listener(is_answer, from), transmitter, now, end, contention);
-                }
-            }
         }
         if stage == Stage::Data {
             let x = &mut self.exchanges[i];
@@ -360,10 +229,27 @@ impl Medium {
         self.contention.on_begin(transmitter, now);
     }
 
+    /// Decides which PPDUs survive when another begins.
+    #[inline(never)]
+    fn meet(&mut self, now: Time, i: usize, transmitter: RadioId, end: Time) {
+        if self.capture_effect > 0.0 {
+            return self.meet_with_capture(now, i, transmitter, end);
+        }
+        for (j, other) in self.exchanges[..self.under_way].iter_mut().enumerate() {
+            if j == i || !other.is_on_air() {
+                continue;
+            }
+            let (is_answer, from) = (other.stage.is_answer(), other.request.from);
+            for user in other.receptions.iter_mut() {
+                user.meet(user.listener(is_answer, from), transmitter, now, end, &self.contention);
+            }
+        }
+    }
+
     /// Decides which PPDUs survive when another begins, where one of two may be captured, and which
     /// receivers of the new one do not notice it.
     #[cold]
-    fn meet(&mut self, now: Time, i: usize, transmitter: RadioId, end: Time) {
+    fn meet_with_capture(&mut self, now: Time, i: usize, transmitter: RadioId, end: Time) {
         let x = &mut self.exchanges[i];
         let (is_answer, from) = (x.stage.is_answer(), x.request.from);
         let mut own = std::mem::replace(&mut x.receptions, NonEmpty::new(Reception::blank()));
@@ -379,7 +265,7 @@ impl Medium {
             }
             let (speaker, others_answer, others_from) =
                 (other.transmitter(), other.stage.is_answer(), other.request.from);
-            let preamble = self.radios[speaker.index()].timing.preamble(other.first().mode);
+            let preamble = self.radios[speaker.index()].timing.preamble(other.first().mode());
             let after_preamble = now >= other.ppdu_start + preamble;
             for user in own.iter_mut() {
                 let receiver = user.listener(is_answer, from);
@@ -410,7 +296,7 @@ impl Medium {
             }
         }
         for user in own.iter_mut() {
-            user.collided |= user.missed;
+            user.outcome.collided |= user.missed;
         }
         self.exchanges[i].receptions = own;
     }
@@ -423,7 +309,7 @@ impl Medium {
         let (sifs, data, answer) = (timing.sifs, x.data, x.answer);
         match x.stage {
             Stage::Rts => {
-                let mode = x.first().mode;
+                let mode = x.first().mode();
                 let cts = timing.cts(mode);
                 let timeout = timing.cts_timeout(mode);
                 let mode = timing.rts_mode(mode);
@@ -446,11 +332,11 @@ impl Medium {
                 self.contention.on_end(from, now, nav, to, decoded, follows);
             }
             Stage::BeforeCts => {
-                let cts = timing.cts(x.first().mode);
+                let cts = timing.cts(x.first().mode());
                 self.put_on_air(now, i, Stage::Cts, cts);
             }
             Stage::Cts => {
-                let mode = timing.response_mode(timing.rts_mode(x.first().mode));
+                let mode = timing.response_mode(timing.rts_mode(x.first().mode()));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.report_control(now, i, FrameKind::Cts, mode, decoded, mac);
                 let follows = if decoded { now + sifs } else { NEVER };
@@ -463,7 +349,7 @@ impl Medium {
                 }
             }
             Stage::CtsToSelf => {
-                let mode = timing.rts_mode(x.first().mode);
+                let mode = timing.rts_mode(x.first().mode());
                 let nav = now + sifs + data + answer;
                 let decoded = !x.first().is_spoilt();
                 self.report_control(now, i, FrameKind::Cts, mode, decoded, mac);
@@ -502,7 +388,7 @@ impl Medium {
                 } else if answer.is_zero() {
                     self.complete(now, i, mac);
                 } else {
-                    let mode = self.exchanges[i].first().mode;
+                    let mode = self.exchanges[i].first().mode();
                     let timeout = self.radios[from.index()].timing.ack_timeout(mode);
                     self.wait(i, Stage::Overdue, now + timeout);
                 }
@@ -522,7 +408,7 @@ impl Medium {
                 self.report_control(now, i, kind, mode, decoded, mac);
                 self.contention.engage(to, false, now);
                 self.contention.on_end(to, now, now, from, decoded, NEVER);
-                self.exchanges[i].receptions.head.answered = decoded;
+                self.exchanges[i].receptions.head.outcome.answered = decoded;
                 self.complete(now, i, mac);
             }
             Stage::Overdue => self.complete(now, i, mac),
@@ -560,26 +446,26 @@ impl Medium {
             r.caught = Some(false);
             return false;
         };
-        let quality = signal.link(now);
-        r.snr_db = snr_of(quality);
-        let preamble = self.radios[x.request.from.index()].timing.preamble(r.mode);
+        let (mode, quality) = (r.mode(), signal.link(now));
+        r.outcome.snr_db = snr_of(quality);
+        let preamble = self.radios[x.request.from.index()].timing.preamble(mode);
         // The receiver must catch the preamble undisturbed.
         let caught = *r.caught.get_or_insert_with(|| {
             !r.missed
                 && r.hit.0 >= x.ppdu_start + preamble
-                && (quality.is_perfect() || draw(signal.preamble_success(quality, r.mode), chance))
+                && (quality.is_perfect() || draw(signal.preamble_success(quality, mode), chance))
         });
         let all = if sent.is_bar() { 1 } else { sent.mpdus.len() };
         if !caught && !is_end {
             return false;
         }
         let ended = usize::from(r.judged)..ended.min(all);
-        let is_first = r.received + r.header_ok == 0;
+        let is_first = r.outcome.received + r.outcome.header_ok == 0;
         let mut answers = false;
         if !caught {
             self.fates.resize(all, Fate::Lost);
         } else if sent.is_bar() {
-            let success = signal.mpdu_success(quality, r.mode, timing::BAR_BYTES);
+            let success = signal.mpdu_success(quality, mode, timing::BAR_BYTES);
             answers = r.hit.0 >= r.hit.1 && (quality.is_perfect() || draw(success, chance));
             self.fates.push(if answers { Fate::Whole } else { Fate::Lost });
         } else {
@@ -587,26 +473,26 @@ impl Medium {
             r.judged = count16(ended.end);
             if quality.is_perfect() && r.hit.0 >= r.hit.1 {
                 self.fates.resize(ended.len(), Fate::Whole);
-                r.received += count16(ended.len());
+                r.outcome.received += count16(ended.len());
             } else {
                 let hit = (r.hit, x.ppdu_start + preamble, r.data.saturating_sub(preamble));
-                let mut judge = Judge { signal, quality, mode: r.mode, user: sent, hit, chance };
+                let mut judge = Judge { signal, quality, mode, user: sent, hit, chance };
                 let (received, header_ok) = judge.fates(ended.clone(), &mut self.fates);
-                r.received += received;
-                r.header_ok += header_ok;
+                r.outcome.received += received;
+                r.outcome.header_ok += header_ok;
             }
-            answers = r.received > 0;
+            answers = r.outcome.received > 0;
         }
-        r.answered = answers && x.answer.is_zero();
+        r.outcome.answered = answers && x.answer.is_zero();
         let arrival = Arrival {
             at: r.to,
             user,
-            mode: r.mode,
+            mode,
             caught,
             first: if caught { ended.start } else { 0 },
             fates: &self.fates,
             is_first,
-            snr_db: r.snr_db,
+            snr_db: r.outcome.snr_db,
             response: if x.answer.is_zero() { Span::ZERO } else { r.response },
             chance,
         };
@@ -634,7 +520,8 @@ impl Medium {
             let quality = signal.link(now);
             self.fates.clear();
             for &bytes in &sent.mpdus {
-                let success = || signal.preamble_success(quality, r.mode) * signal.mpdu_success(quality, r.mode, bytes);
+                let success =
+                    || signal.preamble_success(quality, r.mode()) * signal.mpdu_success(quality, r.mode(), bytes);
                 let is_whole = quality.is_perfect() || draw(success(), chance);
                 self.fates.push(if is_whole { Fate::Whole } else { Fate::Lost });
             }
@@ -643,7 +530,7 @@ impl Medium {
                 let arrival = Arrival {
                     at,
                     user: 0,
-                    mode: r.mode,
+                    mode: r.mode(),
                     caught: true,
                     first: 0,
                     fates: &self.fates,
@@ -655,7 +542,7 @@ impl Medium {
                 mac.heard(now, &x.request, arrival);
             }
         }
-        (r.received, r.answered) = (u16::from(reached), reached);
+        (r.outcome.received, r.outcome.answered) = (u16::from(reached), reached);
         reached
     }
 
@@ -680,7 +567,7 @@ impl Medium {
         }
         let before: u32 = mpdus[..judged].iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
         let offset = before + timing::DELIMITER_BYTES + mpdus[judged];
-        let preamble = self.radios[x.request.from.index()].timing.preamble(r.mode);
+        let preamble = self.radios[x.request.from.index()].timing.preamble(r.mode());
         x.data_start + preamble + r.data.saturating_sub(preamble).mul_ratio(offset.into(), sent.psdu_bytes.into())
     }
 
@@ -688,28 +575,12 @@ impl Medium {
     fn complete(&mut self, now: Time, i: usize, mac: &mut impl Mac) {
         self.occupancy.count_to(now, self.under_way);
         let x = &self.exchanges[i];
-        let outcome_of = |r: &Reception| UserOutcome {
-            answered: r.answered,
-            collided: r.collided,
-            mode: r.mode,
-            received: r.received,
-            header_ok: r.header_ok,
-            snr_db: r.snr_db,
-        };
-        let outcome = Outcome {
-            is_data_sent: x.is_data_sent,
-            start: x.start,
-            data_start: x.data_start,
-            data: x.data,
-            users: NonEmpty {
-                head: outcome_of(&x.receptions.head),
-                tail: x.receptions.tail.iter().map(outcome_of).collect(),
-            },
-        };
+        let (is_data_sent, receptions) = (x.is_data_sent, &x.receptions);
+        let outcome = Outcome { is_data_sent, start: x.start, data_start: x.data_start, data: x.data, receptions };
         mac.done(now, &mut self.signals, &x.request, &outcome);
         let (radio, ac, txop_end) = (x.request.from, x.request.ac, x.txop_end);
-        let wants_answer = !x.answer.is_zero() || !x.is_data_sent;
-        let failed = wants_answer && !(x.receptions.head.answered || x.receptions.tail.iter().any(|r| r.answered));
+        let wants_answer = !x.answer.is_zero() || !is_data_sent;
+        let failed = wants_answer && !outcome.users().any(|user| user.answered);
         self.close(i);
         let goes_on = !failed && txop_end != NEVER && self.goes_on(now, radio, ac, txop_end, mac);
         if !goes_on {
@@ -724,7 +595,7 @@ impl Medium {
         let timing = &self.radios[radio.index()].timing;
         let next = &mut self.exchanges[i];
         let end = now + timing.sifs + next.data + next.answer;
-        let protected = timing.protection(next.first().mode) != Protection::None;
+        let protected = timing.protection(next.first().mode()) != Protection::None;
         if end > txop_end || protected {
             self.close(i);
             return false;
@@ -748,79 +619,15 @@ impl Medium {
         };
         let timing = &self.radios[x.request.from.index()].timing;
         let left = match kind {
-            FrameKind::Rts => timing.sifs * 2 + x.data + x.answer + timing.cts(x.first().mode),
+            FrameKind::Rts => timing.sifs * 2 + x.data + x.answer + timing.cts(x.first().mode()),
             FrameKind::Cts => timing.sifs + x.data + x.answer,
             _ => Span::ZERO,
         };
-        let snr_db = x.first().snr_db;
+        let snr_db = x.first().outcome.snr_db;
         mac.control(now, &x.request, &Control { kind, from, to, mode, left, decoded, snr_db });
-    }
-}
-
-/// Decides on the MPDUs of a user after the receiver has caught the preamble.
-struct Judge<'a> {
-    signal: &'a Signal,
-    quality: Quality,
-    mode: Mode,
-    user: &'a TxUser,
-    /// Start and end of the hit; start of the PSDU, and its duration.
-    hit: ((Time, Time), Time, Span),
-    chance: &'a mut Rng,
-}
-
-impl Judge<'_> {
-    /// Puts the fates of the MPDUs `ended` into `fates`. Returns the numbers of whole ones
-    /// and of those with an intact header.
-    fn fates(&mut self, ended: Range<usize>, fates: &mut Vec<Fate>) -> (u16, u16) {
-        let (signal, quality, mode, user) = (self.signal, self.quality, self.mode, self.user);
-        let (hit, psdu_start, psdu) = self.hit;
-        let is_ampdu = user.payload == Payload::Ampdu;
-        let header_bytes = user.header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
-        // The last size seen, with the success probability of the MPDU, and that of its header if
-        // the MPDU is corrupt.
-        let mut known = (0u32, 1.0, 1.0);
-        let (mut received, mut header_ok) = (0, 0);
-        let mut offset: u32 = user.mpdus[..ended.start].iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
-        for &bytes in &user.mpdus[ended] {
-            if bytes != known.0 {
-                let whole = signal.mpdu_success(quality, mode, bytes);
-                known = (bytes, whole, signal.legibility(quality, mode, header_bytes, bytes));
-            }
-            let (mut whole, mut header) = (true, true);
-            if hit.0 < hit.1 {
-                // Start and end of the MPDU within the PPDU, in time.
-                let span = psdu.as_ns() as f64 / f64::from(user.psdu_bytes);
-                let at = |o: u32| psdu_start + Span::from_ns(floor64(f64::from(o) * span));
-                let clear = |from: Time, to: Time| to <= hit.0 || from >= hit.1;
-                whole = clear(at(offset), at(offset + bytes));
-                header = clear(at(offset), at(offset + header_bytes));
-                offset += if is_ampdu { timing::subframe_bytes(bytes) } else { bytes };
-            }
-            let (_, whole_chance, legibility) = known;
-            let mut fate = Fate::Lost;
-            if whole && draw(whole_chance, self.chance) {
-                fate = Fate::Whole;
-                received += 1;
-            } else if header {
-                // The errors are outside the header. If another transmission made them, the header
-                // has a success probability of its own.
-                let chance = if whole { legibility } else { signal.header_success(quality, mode, header_bytes) };
-                if draw(chance, self.chance) {
-                    fate = Fate::HeaderOk;
-                    header_ok += 1;
-                }
-            }
-            fates.push(fate);
-        }
-        (received, header_ok)
     }
 }
 
 fn snr_of(quality: Quality) -> f32 {
     quality.snr_db().unwrap_or(f32::NAN)
-}
-
-#[inline]
-pub(in crate::wifi) fn draw(chance: f64, rng: &mut Rng) -> bool {
-    chance >= 1.0 || (chance > 0.0 && rng.random::<f64>() < chance)
 }

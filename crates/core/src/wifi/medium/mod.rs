@@ -26,12 +26,13 @@
 
 mod contention;
 mod exchange;
+mod reception;
 pub mod seam;
 pub mod signals;
 #[cfg(test)]
 mod tests;
 
-pub(super) use exchange::draw;
+pub(super) use reception::draw;
 pub use seam::{Arrival, Control, Fate, Mac, Outcome, Payload, To, TxRequest, TxUser, UserOutcome};
 pub use signals::{PathSetup, Signals};
 

@@ -3,6 +3,7 @@
 
 use nonempty::NonEmpty;
 
+use super::reception::Reception;
 use super::signals::Signals;
 use crate::rng::Rng;
 use crate::units::{Span, Time};
@@ -30,7 +31,7 @@ pub trait Mac {
 
     /// The exchange is over, and its originator knows the outcome. The medium asks for the next
     /// PPDU after this call.
-    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome);
+    fn done(&mut self, now: Time, signals: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>);
 
     /// True if a frame of this category waits for transmission after an exchange.
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool;
@@ -201,8 +202,8 @@ pub struct Arrival<'a> {
 }
 
 /// How an exchange ended.
-#[derive(Debug, Clone)]
-pub struct Outcome {
+#[derive(Debug)]
+pub struct Outcome<'a> {
     /// The data was sent, and not only an RTS.
     pub is_data_sent: bool,
     /// When it began.
@@ -211,16 +212,20 @@ pub struct Outcome {
     pub data_start: Time,
     /// Length of the PPDU with data: that of its longest user.
     pub data: Span,
-    /// How it ended for each of [`TxRequest::users`].
-    pub users: NonEmpty<UserOutcome>,
+    pub(super) receptions: &'a NonEmpty<Reception>,
 }
 
-impl Outcome {
+impl Outcome<'_> {
+    /// How it ended for each of [`TxRequest::users`].
+    #[inline]
+    pub fn users(&self) -> impl Iterator<Item = &UserOutcome> {
+        self.receptions.iter().map(|reception| &reception.outcome)
+    }
     /// The outcome for [`TxRequest::only_user`].
     #[inline]
     pub fn only_user(&self) -> &UserOutcome {
-        debug_assert!(self.users.tail.is_empty(), "this Mac asks for PPDUs of one user");
-        &self.users.head
+        debug_assert!(self.receptions.tail.is_empty(), "this Mac asks for PPDUs of one user");
+        &self.receptions.head.outcome
     }
 }
 
@@ -240,6 +245,14 @@ pub struct UserOutcome {
     pub header_ok: u16,
     /// NaN where the signal has no SNR.
     pub snr_db: f32,
+}
+
+impl UserOutcome {
+    /// The outcome of a PPDU in this mode that has not begun.
+    #[inline]
+    pub(super) fn none_yet(mode: Mode) -> UserOutcome {
+        UserOutcome { answered: false, collided: false, mode, received: 0, header_ok: 0, snr_db: f32::NAN }
+    }
 }
 
 /// A control frame that has ended.

@@ -64,7 +64,7 @@ impl Mac for Table {
         self.arrived.extend(fates.iter().filter(|(_, fate)| *fate == Fate::Whole).map(|&(name, _)| name));
         self.heard.push((now.as_ns(), arrival.at, request.from, fates));
     }
-    fn done(&mut self, _: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome) {
+    fn done(&mut self, _: Time, _: &mut Signals, request: &TxRequest, outcome: &Outcome<'_>) {
         let queue = self.waiting.get_mut(&(request.from, request.ac)).expect("it was on the air");
         let given = &mut queue[0];
         given.tries += 1;
@@ -274,8 +274,8 @@ impl Mac for ForSeveral {
         assert_eq!(request.users[arrival.user].to, To::Radio(arrival.at));
         self.heard.push((now, arrival.at, arrival.first, arrival.fates.to_vec()));
     }
-    fn done(&mut self, _: Time, _: &mut Signals, _: &TxRequest, outcome: &Outcome) {
-        self.ended.push((outcome.data, outcome.users.iter().map(|user| (user.answered, user.received)).collect()));
+    fn done(&mut self, _: Time, _: &mut Signals, _: &TxRequest, outcome: &Outcome<'_>) {
+        self.ended.push((outcome.data, outcome.users().map(|user| (user.answered, user.received)).collect()));
     }
     fn has_frame(&self, _: RadioId, _: Ac) -> bool {
         false

@@ -9,7 +9,7 @@
 //!
 //! The header of a corrupt MPDU is legible if no event begins in the header's bits: the same
 //! formula with the header's length ([`ErrorModel::header_success`]). Given the MPDU error rate,
-//! legibility thus depends on the two lengths alone, and the bits in error per event (3 to 6.6 at
+//! its chance thus depends on the two lengths alone, and the bits in error per event (3 to 6.6 at
 //! the free distance) do not enter. They would if bit errors were counted instead and taken for
 //! independent: each event would count several times, and the SNR for a given error rate would come
 //! out some tenths of a dB higher. An event spans 9 to 17 information bits at the free distance, so

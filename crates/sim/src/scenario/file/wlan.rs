@@ -263,7 +263,7 @@ mod tests {
             (r#"{}"#, r#"{"a": 1}"#, r#"{"a": 1}"#),
             (r#"{"a": 1, "b": 2}"#, r#"{"a": 3}"#, r#"{"a": 3, "b": 2}"#),
             (r#"{"t": {"a": 1, "b": 2}}"#, r#"{"t": {"b": 3}}"#, r#"{"t": {"a": 1, "b": 3}}"#),
-            // The same kind is refined, another one replaces.
+            // A table of the same name changes single keys; one of another name replaces the whole.
             (r#"{"name": "x", "a": 1}"#, r#"{"name": "x", "b": 2}"#, r#"{"name": "x", "a": 1, "b": 2}"#),
             (r#"{"name": "x", "a": 1}"#, r#"{"name": "y"}"#, r#"{"name": "y"}"#),
             (r#"{"a": 1}"#, r#"{"standard": "b"}"#, r#"{"standard": "b"}"#),

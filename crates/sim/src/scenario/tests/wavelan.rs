@@ -125,7 +125,7 @@ fn what_does_not_go_together_is_named() {
         // The last is right but for what it is laid under.
         let sets: &[&str] = if key == "ack" { &[set, "wlans.air.station_radio.ack=false"] } else { &[set] };
         let error = expand(sets).expect_err(set);
-        // The place, or that of the table with the key in the message.
+        // The error names the key, or the table of the key, with the key in the message.
         let last = key.rsplit('.').next().unwrap();
         let is_named = error.contains(key) || error.contains(&format!("`{last}`"));
         assert!(is_named && error.contains(message), "{set}: {error}");

@@ -100,14 +100,6 @@ impl OneCell {
         }
     }
 
-    pub(super) fn take(&mut self, categories: &mut Categories, r: usize, now: Time) -> Ac {
-        self.take_out(categories, r);
-        let winner = categories.take(r, now);
-        self.own_view(categories, r).engaged = true;
-        self.freeze(categories, r, now, &mut Counted::nothing());
-        winner
-    }
-
     pub(super) fn on_begin(&mut self, categories: &mut Categories, t: usize, now: Time) {
         let own = self.own_view(categories, t);
         own.sensed += 1;

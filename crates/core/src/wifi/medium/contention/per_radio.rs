@@ -59,13 +59,6 @@ impl PerRadio {
         categories.on_first_frame(r, ac, now, &self.carriers[r]);
     }
 
-    pub(super) fn take(&mut self, categories: &mut Categories, r: usize, now: Time) -> Ac {
-        let winner = categories.take(r, now);
-        self.carriers[r].engaged = true;
-        self.freeze(categories, r, now, &mut Counted::nothing());
-        winner
-    }
-
     pub(super) fn on_begin(&mut self, categories: &mut Categories, t: usize, now: Time) {
         let own = &mut self.carriers[t];
         own.sensed += 1;

@@ -198,7 +198,7 @@ mod tests {
             let mut s = signal(&format!("signal = {{ kind = \"error_rate\", rate = {rate} }}"), &PhyConfig::default());
             let quality = s.link(ms(0));
             assert_eq!(s.mpdu_success(quality, ht(7), 1500), success);
-            assert!(!s.legibility(quality, ht(7), 26, 1500).is_nan());
+            assert!(!s.header_success_if_corrupt(quality, ht(7), 26, 1500).is_nan());
         }
         let s = signal("signal = { kind = \"error_rate\", rate = 0.19, bytes = 100 }", &PhyConfig::default());
         assert!((s.mpdu_success(Quality::ErrorRate, ht(7), 50) - 0.9).abs() < 1e-12);

@@ -220,7 +220,7 @@ impl Signal {
     /// Probability that the header of an MPDU is intact given that the MPDU of `bytes` is not: its
     /// sequence number can then be read.
     #[inline]
-    pub fn legibility(&self, quality: Quality, mode: Mode, header_bytes: u32, bytes: u32) -> f64 {
+    pub fn header_success_if_corrupt(&self, quality: Quality, mode: Mode, header_bytes: u32, bytes: u32) -> f64 {
         if quality == Quality::Perfect {
             return 1.0;
         }
@@ -281,20 +281,20 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn legibility_is_the_conditional_probability() {
+    fn header_success_of_a_corrupt_mpdu_is_the_conditional_probability() {
         let mut s = signal("signal = { kind = \"snr\", snr_db = 18.9 }", &PhyConfig::default());
         let quality = s.link(ms(0));
         let (header, whole) = (s.header_success(quality, ht(7), 36), s.mpdu_success(quality, ht(7), 1538));
         assert!((0.1..0.9).contains(&whole), "{whole}");
         let expected = (header - whole) / (1.0 - whole);
-        assert!((s.legibility(quality, ht(7), 36, 1538) - expected).abs() < 1e-12);
+        assert!((s.header_success_if_corrupt(quality, ht(7), 36, 1538) - expected).abs() < 1e-12);
         // Rare errors fall on the header in proportion to its length.
         for snr_db in [30.0, 60.0] {
-            let found = s.legibility(Quality::SnrDb(snr_db), ht(7), 36, 1538);
+            let found = s.header_success_if_corrupt(Quality::SnrDb(snr_db), ht(7), 36, 1538);
             assert!((found - (1.0 - 36.0 / 1538.0)).abs() < 1e-6, "{found}");
         }
         // When all is lost, so are headers.
-        assert!(s.legibility(Quality::SnrDb(5.0), ht(7), 36, 1538) < 1e-3);
+        assert!(s.header_success_if_corrupt(Quality::SnrDb(5.0), ht(7), 36, 1538) < 1e-3);
     }
 
     #[test]
@@ -406,10 +406,10 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn legibility_is_a_probability(snr in -60f32..60.0, header in 0u32..3000, bytes in 0u32..3000) {
+        fn header_success_of_a_corrupt_mpdu_is_a_probability(snr in -60f32..60.0, header in 0u32..3000, bytes in 0u32..3000) {
             let s = signal("signal = { kind = \"snr\", snr_db = 20 }", &PhyConfig::default());
             let quality = Quality::SnrDb(snr);
-            let found = s.legibility(quality, ht(7), header, bytes);
+            let found = s.header_success_if_corrupt(quality, ht(7), header, bytes);
             prop_assert!((0.0..=1.0).contains(&found), "{}", found);
             let (h, m) = (s.header_success(quality, ht(7), header.min(bytes)), s.mpdu_success(quality, ht(7), bytes));
             prop_assert!((h - (m + (1.0 - m) * found)).abs() < 1e-9);

@@ -61,7 +61,7 @@ mod tests {
             s.mpdu_success(quality, ht(7), u32::MAX),
             s.header_success(quality, ht(7), 26),
             s.preamble_success(quality, ht(7)),
-            s.legibility(quality, ht(7), 26, 1500),
+            s.header_success_if_corrupt(quality, ht(7), 26, 1500),
         ] {
             assert_eq!(found, 1.0);
         }
