@@ -54,8 +54,13 @@ impl AckCounts {
         let most = packets_out.saturating_sub(holes.max(1));
         if self.duplicates > most {
             self.duplicates = most;
-            self.reordering = (packets_out + acked).min(MOST_REORDERING);
+            self.reorders_by(packets_out + acked);
         }
+    }
+
+    /// Without SACK: as many segments may have been overtaken.
+    pub(super) fn reorders_by(&mut self, segments: u32) {
+        self.reordering = segments.min(MOST_REORDERING);
     }
 
     /// Duplicates that show a loss: three, and more where segments were overtaken further

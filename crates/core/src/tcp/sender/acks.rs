@@ -244,10 +244,9 @@ impl Sender {
         }
         let highest = match self.config.loss_recovery.recovery {
             Recovery::Sack => ack.newest.highest,
-            // `tcp_highest_sack_seq`: a duplicate ACK may be for any segment.
-            _ if !self.is_newreno_of_linux() => return,
-            _ if self.acks.duplicates > 0 => self.snd_nxt,
-            _ => self.snd_una,
+            // `tcp_highest_sack_seq`: no segment is known to be above the first.
+            _ if self.is_newreno_of_linux() => self.snd_una,
+            _ => return,
         };
         self.acks.note_reordering((from, highest), u64::from(self.path.mss));
     }
@@ -258,9 +257,6 @@ impl Sender {
             self.stats.duplicate_acks += 1;
             if ack.delivered > 0 || !self.is_newreno_of_linux() {
                 self.acks.on_duplicate(self.window.cwnd.min(self.send_window_segments()));
-            }
-            if self.is_newreno_of_linux() {
-                self.acks.limit_duplicates(self.board.packets_out(), self.board.lost_out(), 0);
             }
         }
         if ack.duplicate || ack.delivered > 0 {
@@ -362,10 +358,13 @@ impl Sender {
         let in_loss = self.path.state == CaState::Loss;
         let reported = self.reported_without_sack();
         if ack.duplicate {
-            let holes = self.board.lost_out().max(1);
-            let counts = reported + holes < self.board.packets_out()
-                && (!self.is_repairing() || self.snd_una < self.high_seq)
-                && (!in_loss || self.snd_nxt > self.high_seq);
+            let (holes, out) = (self.board.lost_out().max(1), self.board.packets_out());
+            let may_count =
+                (!self.is_repairing() || self.snd_una < self.high_seq) && (!in_loss || self.snd_nxt > self.high_seq);
+            let counts = may_count && reported + holes < out;
+            if may_count && !counts {
+                self.acks.reorders_by(out);
+            }
             ack.delivered = u32::from(counts);
             if let Some((sent_at, number)) = self.board.sent(reported + 1).filter(|_| counts) {
                 self.newest.note(ack.now, sent_at, number);

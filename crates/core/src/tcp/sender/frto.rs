@@ -131,7 +131,7 @@ impl Sender {
         if self.path.state == CaState::Loss && self.config.spurious_rto.frto == Frto::Rfc5682 {
             if ack.advanced {
                 self.frto_arrived = 0;
-            } else if ack.duplicate && self.snd_nxt > self.high_seq {
+            } else if ack.duplicate && ack.delivered > 0 && self.snd_nxt > self.high_seq {
                 self.frto_arrived += 1;
             }
         }

@@ -90,12 +90,11 @@ impl Sender {
         }
     }
 
-    /// When the first segment times out, counted from when it was sent: a jiffy from `now` at
-    /// least (`tcp_rto_delta_us`).
-    pub(super) fn timeout_of_first(&self, now: Time) -> Time {
-        let Some(first) = self.board.front() else { return Time::NEVER };
-        let left = (first.sent_at + self.rtt.rto(&self.config)).since(now).max(Span::from_ns(1));
-        self.clock.after(now, left.round_up_to(self.config.rto.granularity))
+    /// When the first segment times out, counted from when it was sent (`tcp_rto_delta_us`).
+    /// `None`: it would have before `now`.
+    pub(super) fn timeout_of_first(&self, now: Time) -> Option<Time> {
+        let left = self.board.front().map(|first| (first.sent_at + self.rtt.rto(&self.config)).since(now))?;
+        (!left.is_zero()).then(|| self.clock.after(now, left.round_up_to(self.config.rto.granularity)))
     }
 
     /// Linux, net/ipv4/tcp_input.c, `tcp_rearm_rto`: the timeout counts from now, but from when the
@@ -104,7 +103,9 @@ impl Sender {
         if self.board.is_empty() {
             self.timers.stop_transmission();
         } else if self.timers.waits_for(Pending::TailLossProbe) || self.timers.waits_for(Pending::Reordering) {
-            self.timers.set(Pending::Timeout, self.timeout_of_first(now));
+            let a_jiffy = || self.clock.after(now, Span::from_ns(1).round_up_to(self.config.rto.granularity));
+            let at = self.timeout_of_first(now).unwrap_or_else(a_jiffy);
+            self.timers.set(Pending::Timeout, at);
         } else {
             self.restart_timeout(now);
         }

@@ -72,3 +72,21 @@ fn the_wait_for_late_segments_counts_from_when_they_were_sent() {
     assert_eq!(segments_in(&mut out, mss)[0], 1);
     assert_eq!((sender.deadline(), sender.stats().timeouts), (ms(430), 0));
 }
+
+/// Nothing comes after 100 ms: a probe at 304 ms, the timeout at 604 ms, which sends the second again.
+/// The ACK of it and of the third, which was sent once, takes the timeout back at 704 ms. The fourth
+/// has been out longer than a timeout, which bounds the next probe no more: two round trips and
+/// 2 ms later new data makes way for one.
+#[test]
+fn a_timeout_that_has_passed_does_not_hurry_the_probe() {
+    let (mut sender, mss, mut out) = ten_at_once(|mss| 10 * mss);
+    sender.on_packet(ms(100), &ack_of(1, &[], mss), &mut out);
+    sender.on_deadline(ms(304), &mut out);
+    sender.on_deadline(ms(604), &mut out);
+    assert_eq!((segments_in(&mut out, mss), sender.stats().timeouts), (vec![9, 1], 1));
+    sender.write(ms(610), 10 * mss, &mut out);
+    sender.on_packet(ms(704), &ack_of(3, &[], mss), &mut out);
+    assert_eq!(sender.stats().spurious_timeouts, 1);
+    assert!(!segments_in(&mut out, mss).is_empty());
+    assert!(sender.deadline() > ms(800), "{}", sender.deadline());
+}
