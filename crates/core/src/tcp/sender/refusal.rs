@@ -175,6 +175,7 @@ mod tests {
             config.loss_recovery.tail_loss_probe = false;
             config
         });
+        sender.restart_timeout(Time::ZERO); // in place of the probe's timer, which runs
         let (rto, mut refused_at) = (sender.rtt.rto(&sender.config), Vec::new());
         for _ in 0..3 {
             let mut out = Outputs::default();
