@@ -53,7 +53,9 @@ impl Sender {
                 self.enter(CaState::Open);
                 self.keep_undo_for_dsack();
             }
-            CaState::Cwr if done => {
+            // Linux holds it until something above is acknowledged, so that the flag CWR has come
+            // (net/ipv4/tcp_input.c, `tcp_fastretrans_alert`).
+            CaState::Cwr if self.snd_una > self.high_seq => {
                 if !self.owns_window {
                     self.window.cwnd = self.window.cwnd.min(self.window.ssthresh).max(1);
                 }
@@ -94,12 +96,11 @@ impl Sender {
         self.sacks_taken_back &= to != CaState::Open;
     }
 
-    /// RFC 3168 section 6.1.2: once per window of data.
+    /// RFC 3168 section 6.1.2: once per window of data, which the states tell.
     pub(super) fn react_to_ecn(&mut self, ack: &Ack) {
-        if ack.ece && matches!(self.path.state, CaState::Open | CaState::Disorder) && self.snd_una > self.high_seq {
+        if ack.ece && matches!(self.path.state, CaState::Open | CaState::Disorder) {
             self.stats.ecn_reductions += 1;
             self.reduce(CaState::Cwr);
-            self.send_cwr = self.marks.is_none();
         }
     }
 
@@ -109,6 +110,7 @@ impl Sender {
         self.path.in_flight = self.in_flight();
         // [RFC6582-3.2-2a] [RFC6675-5-5]
         self.high_seq = self.snd_nxt;
+        self.send_cwr = self.marks.is_none();
         self.undo = Some(self.new_undo());
         let ssthresh = self.cc.ssthresh(&self.window, &self.path);
         self.enter(to);
@@ -470,6 +472,7 @@ impl Sender {
             if self.config.undo.window_after_timeout || !undo.after_timeout {
                 self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
             }
+            self.send_cwr &= self.window.ssthresh >= undo.ssthresh;
             self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
         }
         if repairing && !goes_on {
@@ -558,6 +561,7 @@ impl Sender {
         self.path.state = CaState::Loss;
         self.first_repair = None;
         self.high_seq = self.snd_nxt;
+        self.send_cwr = self.marks.is_none();
         self.acks.duplicates = 0;
         let srtt = self.rtt.srtt();
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {

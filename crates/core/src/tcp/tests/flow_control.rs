@@ -186,6 +186,36 @@ fn an_ecn_mark_reduces_once_per_window_without_a_retransmission() {
     assert_eq!(pair.receiver.stats().bytes_delivered, 100_000);
 }
 
+/// `tcp_fastretrans_alert` of Linux: the reduction after an echo ends when something sent after it
+/// is acknowledged, which has the flag CWR.
+#[test]
+fn the_reduction_after_an_echo_lasts_until_the_flag_has_come() {
+    let c = config("linux-6", |c| (c.ecn.enabled, c.connection.handshake) = (true, false));
+    let mut sender = Sender::new(FlowId(0), 0, c.clone(), Streams::of(1, 0));
+    let mut out = Outputs::default();
+    let mut now = Time::ZERO;
+    sender.open(now, &mut out);
+    sender.write(now, u64::MAX, &mut out);
+    let mss = u64::from(c.mss());
+    let mut ack = |sender: &mut Sender, end: u64, ece| {
+        now += Span::from_ms(100);
+        let mut p = Packet::new(FlowId(0), crate::packet::Kind::Tcp, 0);
+        (p.ack, p.window) = (Seq32::from_offset(end), 1 << 20);
+        p.flags = TcpFlags::ACK | TcpFlags::when(ece, TcpFlags::ECE);
+        out.packets.clear();
+        sender.on_packet(now, &p, &mut out);
+        let flags = out.packets.iter().filter(|p| p.has(TcpFlags::CWR)).count();
+        (sender.path().state, sender.stats().ecn_reductions, flags)
+    };
+    let end = sender.outstanding().1;
+    // It may leave with the ACK of the first, which lets nothing else leave in a window that falls.
+    let flags = ack(&mut sender, 1 + mss, true).2 + ack(&mut sender, end - 2 * mss, true).2;
+    assert_eq!(flags, 1);
+    assert_eq!(ack(&mut sender, end, true), (cc::CaState::Cwr, 1, 0));
+    assert_eq!(ack(&mut sender, end + mss, false), (cc::CaState::Open, 1, 0));
+    assert_eq!(ack(&mut sender, end + 2 * mss, true).1, 2, "another mark");
+}
+
 // [RFC5681-4.1-1] [RFC5681-4.1-2]
 #[test]
 fn after_a_pause_the_window_decays_only_where_the_profile_says_so() {
