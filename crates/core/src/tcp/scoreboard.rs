@@ -238,6 +238,12 @@ impl Scoreboard {
         }
     }
 
+    /// The whole segments within `start..end`.
+    pub(super) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = &Segment> {
+        let from = self.segments.partition_point(|s| s.start < start);
+        self.segments.range(from..).take_while(move |s| s.end() <= end)
+    }
+
     /// Marks the whole segments within `start..end` as SACKed; `each` sees those that were not
     /// before.
     pub(super) fn sack(&mut self, start: u64, end: u64, mut each: impl FnMut(&Segment, Option<Stamp>)) {

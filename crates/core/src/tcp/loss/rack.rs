@@ -114,6 +114,8 @@ impl LossPolicy for Rack {
 
     /// RFC 8985 section 6.2, steps 3 and 4.
     fn on_report(&mut self, report: &Report) {
+        // Linux looks at the DSACK of an ACK before the order of what it reports.
+        let counts = report.duplicate_sack && (self.reordering_seen || !self.config.dsack_after_reordering);
         self.reordering_seen |= report.reordered;
         if !self.config.adaptive {
             return;
@@ -121,7 +123,6 @@ impl LossPolicy for Rack {
         if self.dsack_round.is_some_and(|end| report.snd_una >= end) {
             self.dsack_round = None;
         }
-        let counts = report.duplicate_sack && (self.reordering_seen || !self.config.dsack_after_reordering);
         // [RFC8985-3.3.2-3] [RFC8985-4-4]
         if counts && self.dsack_round.is_none() {
             self.dsack_round = Some(report.snd_nxt);
@@ -240,6 +241,15 @@ mod tests {
         assert_eq!(policy.judge(&hole(0, 0, 1), RTT, at(100)), Verdict::Wait { until: at(200) });
         policy.on_report(&Report { recovered: true, snd_una: 5000, snd_nxt: 6000, ..QUIET });
         assert_eq!(policy.judge(&hole(0, 0, 1), RTT, at(100)), Verdict::Wait { until: at(125) });
+    }
+
+    #[test]
+    fn the_dsack_that_comes_with_the_first_reordering_does_not_count_in_linux() {
+        for (dsack_after_reordering, until) in [(false, 150), (true, 125)] {
+            let mut policy = rack(|c| c.dsack_after_reordering = dsack_after_reordering);
+            policy.on_report(&Report { reordered: true, duplicate_sack: true, ..QUIET });
+            assert_eq!(policy.judge(&hole(0, 0, 1), RTT, at(100)), Verdict::Wait { until: at(until) });
+        }
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Echo {
         let ace = (self.marked.wrapping_add(5) & 7) as u8;
         let ce_bytes = counters.is_some_and(|n| n >= 2).then_some(self.ce_bytes);
         ack.set_accurate_ecn(AccurateEcn { ace, ce_bytes });
-        counters.map_or(0, |n| padded(n, ack.sack().len() > 0))
+        counters.map_or(0, |n| padded(n, !ack.sack().is_empty()))
     }
 
     /// So many of `blocks` SACK blocks stay beside the option. Linux sends it with every ACK that

@@ -204,7 +204,7 @@ mod tests {
         fn tell(&mut self, segments: u32, marked: u32) -> u32 {
             self.seen += marked;
             let ace = u8::try_from((5 + self.seen) % 8).unwrap();
-            let echo = AccurateEcn { ace, ce_bytes: Some(self.seen * MSS & 0xff_ffff) };
+            let echo = AccurateEcn { ace, ce_bytes: Some((self.seen * MSS) & 0xff_ffff) };
             self.marks.take(echo, arrived(segments), MSS)
         }
     }

@@ -76,6 +76,10 @@ pub(super) struct Ack {
     pub duplicate_by_probe: bool,
     /// Segments of that range that count as delivered (`delivery_credit`).
     pub duplicates_delivered: u32,
+    /// Those of that range that may have been sent again since the reduction in question, which
+    /// began at `undo_marker`.
+    pub needless_repeats: u32,
+    pub undo_marker: u64,
     /// Segments that it showed to be lost.
     pub lost: u32,
     /// The round trip that it measured, for the congestion control.
@@ -88,6 +92,7 @@ impl Ack {
     /// A segment that the cumulative number covers.
     pub(super) fn take_covered(&mut self, s: &Segment, stamp: Option<Stamp>) {
         self.acked += 1;
+        self.needless_repeats += u32::from(self.is_needless_repeat(s));
         if self.is_delivery(s) {
             self.last_covered = Some(s.sent_at);
         }
@@ -110,6 +115,13 @@ impl Ack {
         }
         self.sacked_other |= s.has(SegFlags::EVER_RETRANSMITTED) || s.end() > self.frto_limit;
         self.take(s, stamp);
+    }
+
+    /// A repeated segment in the range reported as a duplicate.
+    pub(super) fn is_needless_repeat(&self, s: &Segment) -> bool {
+        self.duplicate_sack.is_some_and(|(start, end)| start <= s.start && s.end() <= end)
+            && s.has(SegFlags::EVER_RETRANSMITTED)
+            && s.end() > self.undo_marker
     }
 
     fn take(&mut self, s: &Segment, stamp: Option<Stamp>) {
@@ -159,9 +171,9 @@ impl Ack {
         self.delivered + self.duplicates_delivered
     }
 
-    /// The range reported as a duplicate, if it says anything of reordering.
-    pub(super) fn needless(&self) -> Option<(u64, u64)> {
-        self.duplicate_sack.filter(|_| !self.duplicate_by_probe)
+    /// A range is reported as a duplicate, and says something of reordering.
+    pub(super) fn tells_of_needless(&self) -> bool {
+        self.duplicate_sack.is_some() && !self.duplicate_by_probe
     }
 }
 

@@ -9,7 +9,7 @@ use super::Sender;
 use super::ack::Ack;
 use super::frto::FrtoStep;
 use super::timers::Pending;
-use crate::convert::signed32;
+use crate::convert::{saturate32, signed32};
 use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
@@ -33,6 +33,7 @@ impl Sender {
         let mut ack = self.begin_ack(now, p, number);
         self.take_send_window(p, number);
         // Newly arrived data.
+        self.take_duplicate_sack(p, &mut ack);
         self.take_cumulative(&mut ack);
         self.take_sack(p, &mut ack);
         self.recognize_duplicate(p, &mut ack);
@@ -151,7 +152,6 @@ impl Sender {
             return;
         }
         let floor = self.snd_una;
-        ack.duplicate_sack = self.duplicate_sack(p);
         ack.echo = 0;
         // From below, as Linux sorts them (`tcp_sacktag_write_queue`): the newest block comes
         // first, and
@@ -196,15 +196,40 @@ impl Sender {
         self.delivery.on_delivered(ack.now, ack.counted());
     }
 
-    /// Counts the segments that an ACK delivers as Linux does (6.12, net/ipv4/tcp_input.c): data
-    /// that came twice counts once more (`tcp_dsack_seen`). The extent of reordering is kept.
+    /// Takes what came twice, before anything else is looked at. With `delivery_credit` it counts as
+    /// delivered once more, and a DSACK of more than was sent again says nothing: the network made
+    /// the copy (Linux 6.12, net/ipv4/tcp_input.c, `tcp_dsack_seen`). Retransmissions that it shows to
+    /// have been needless are those among the outstanding segments; of what is forgotten all counts
+    /// (`tcp_check_dsack`).
+    fn take_duplicate_sack(&mut self, p: &Packet, ack: &mut Ack) {
+        if p.sack().is_empty() || self.config.loss_recovery.recovery != Recovery::Sack {
+            return;
+        }
+        let Some((start, end)) = self.duplicate_sack(p) else { return };
+        let mss = u64::from(self.path.mss);
+        if self.config.cwnd.delivery_credit {
+            ack.duplicates_delivered = self.acks.count_twice((start, end), mss, self.stats.segments_retransmitted);
+            if ack.duplicates_delivered == 0 {
+                return;
+            }
+        }
+        ack.duplicate_sack = Some((start, end));
+        ack.undo_marker = self.undo.map_or(u64::MAX, |undo| undo.marker());
+        ack.needless_repeats = if end > ack.from {
+            saturate32(
+                self.board.within(start.max(ack.number), end).filter(|s| ack.is_needless_repeat(s)).count() as u64
+            )
+        } else if end > ack.undo_marker {
+            saturate32((end - start).div_ceil(mss))
+        } else {
+            0
+        };
+    }
+
+    /// The extent of reordering is kept.
     fn take_delivery_credit(&mut self, ack: &mut Ack) {
         if let Some(from) = ack.overtaken_from {
             self.note_reordering(from, ack);
-        }
-        if let Some(range) = ack.duplicate_sack.filter(|_| self.config.cwnd.delivery_credit) {
-            let (mss, again) = (u64::from(self.path.mss), self.stats.segments_retransmitted);
-            ack.duplicates_delivered = self.acks.count_twice(range, mss, again);
         }
     }
 
@@ -261,13 +286,12 @@ impl Sender {
         if frto != FrtoStep::Undecided {
             ack.repairs_nothing |= self.leave_states();
         }
-        let needless = ack.needless();
         // The answer to a probe counts among those that prove a recovery needless (`tcp_check_dsack`).
-        if let Some(range) = ack.duplicate_sack {
-            self.on_duplicate_sack(range);
+        if ack.duplicate_sack.is_some() {
+            self.on_needless(ack.needless_repeats);
         }
         let recovered = was_repairing && !self.is_repairing();
-        let duplicate_sack = needless.is_some();
+        let duplicate_sack = ack.tells_of_needless();
         if ack.reordered || duplicate_sack || recovered {
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: ack.reordered, duplicate_sack, snd_una, snd_nxt, recovered });

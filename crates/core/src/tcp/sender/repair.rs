@@ -439,9 +439,8 @@ impl Sender {
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a
     /// duplicate, it was needless.
-    pub(super) fn on_duplicate_sack(&mut self, range: (u64, u64)) {
-        let mss = u64::from(self.path.mss);
-        if self.undo.as_mut().is_some_and(|undo| undo.on_duplicate_sack(range, mss)) {
+    pub(super) fn on_needless(&mut self, segments: u32) {
+        if self.undo.as_mut().is_some_and(|undo| undo.on_needless(segments)) {
             self.take_back(false);
         }
     }
