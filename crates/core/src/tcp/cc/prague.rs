@@ -42,11 +42,14 @@ pub struct PragueConfig {
     pub target_rtt: Span,
     /// Rounds after slow start until then. The reference implementation: 4.
     pub transition_rounds: u32,
+    /// Segments per round trip at which it paces at least. 2: reference implementation before
+    /// version 0.7, which paces by whole segments. 0: version 0.7, down to 100 kbit/s.
+    pub least_paced_window: u32,
 }
 
 impl Default for PragueConfig {
     fn default() -> PragueConfig {
-        PragueConfig { target_rtt: Span::from_ms(25), transition_rounds: 4 }
+        PragueConfig { target_rtt: Span::from_ms(25), transition_rounds: 4, least_paced_window: 0 }
     }
 }
 
@@ -222,6 +225,7 @@ impl CongestionControl for Prague {
         }
         let window =
             if self.window <= SMALL_WINDOW { self.window } else { self.window.max(u64::from(path.in_flight) * ONE) };
+        let window = window.max(u64::from(self.config.least_paced_window) * ONE);
         let bits = u128::from(window) * u128::from(path.wire_bytes) * 8 * 1_000_000_000;
         let bps = low64(bits / u128::from(path.srtt.as_ns()) / u128::from(ONE));
         let doubled = if w.cwnd < w.ssthresh / 2 { 2 } else { 1 };
@@ -367,5 +371,24 @@ mod tests {
         assert_eq!(flow.cc.whole(&flow.path), 2);
         // Half a segment of 1500 bytes per 10 ms.
         assert_eq!(flow.cc.pacing_rate(&flow.w, &flow.path).unwrap().as_bps(), 600_000);
+        flow.cc.config.least_paced_window = 2;
+        assert_eq!(flow.cc.pacing_rate(&flow.w, &flow.path).unwrap().as_bps(), 2_400_000);
+    }
+
+    /// All is marked for a long time: version 0.7 falls to its least rate, older ones to two
+    /// segments per round trip.
+    #[test]
+    fn under_full_marking_the_version_decides() {
+        for (least_paced_window, bps) in [(0, MIN_BPS), (2, 2_400_000)] {
+            let mut flow = Flow::new(50, 10);
+            flow.cc.config.least_paced_window = least_paced_window;
+            for _ in 0..400 {
+                flow.cc.on_state(&mut flow.w, &flow.path, CaState::Cwr);
+                flow.round(u32::MAX);
+            }
+            assert_eq!(flow.w.cwnd, 2);
+            let paced = flow.cc.pacing_rate(&flow.w, &flow.path).unwrap().as_bps();
+            assert_eq!(paced, bps);
+        }
     }
 }
