@@ -89,15 +89,19 @@ mod tests {
     use super::*;
     use crate::packet::FlowId;
     use crate::rng::Streams;
-    use crate::tcp::{Outputs, Receiver, TcpConfig, profile};
+    use crate::tcp::{Outputs, Receiver, profile};
     use crate::units::Span;
 
     const MSS: u64 = 1448;
 
     /// A Linux host that has just sent its initial window of 10 of 100 segments, and the receiver.
     fn host() -> (Sender, Receiver, Vec<Packet>) {
+        host_with(true)
+    }
+
+    fn host_with(tail_loss_probe: bool) -> (Sender, Receiver, Vec<Packet>) {
         let mut config = profile::profile("linux-6").unwrap().resolve().unwrap();
-        config.connection.handshake = false;
+        (config.connection.handshake, config.loss_recovery.tail_loss_probe) = (false, tail_loss_probe);
         let config = Arc::new(config);
         let mut sender = Sender::new(FlowId(0), 0, config.clone(), Streams::of(1, 0));
         let mut out = Outputs::default();
@@ -169,13 +173,7 @@ mod tests {
     /// `tcp_retransmit_timer`: the next attempt is half a second later, and the timeout stays.
     #[test]
     fn a_timeouts_retransmission_that_is_refused_goes_again_after_half_a_second() {
-        let (mut sender, _, _) = host();
-        sender.config = Arc::new({
-            let mut config = TcpConfig::clone(&sender.config);
-            config.loss_recovery.tail_loss_probe = false;
-            config
-        });
-        sender.restart_timeout(Time::ZERO); // in place of the probe's timer, which runs
+        let (mut sender, _, _) = host_with(false);
         let (rto, mut refused_at) = (sender.rtt.rto(&sender.config), Vec::new());
         for _ in 0..3 {
             let mut out = Outputs::default();
