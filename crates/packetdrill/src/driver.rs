@@ -335,8 +335,7 @@ impl Driver {
         let at = sent.at;
         self.now = self.now.max(at);
         self.note_beginning(wanted, &mut sent);
-        let differs =
-            compare::difference(wanted, &sent.segment).or_else(|| self.timestamp_difference(wanted, &sent));
+        let differs = compare::difference(wanted, &sent.segment).or_else(|| self.timestamp_difference(wanted, &sent));
         if let Some(what) = differs {
             return failed(
                 line,
