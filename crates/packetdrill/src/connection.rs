@@ -25,6 +25,9 @@ pub struct Sent {
     pub segment: Segment,
 }
 
+/// Bytes of the option of Accurate ECN with three counters.
+const ACCURATE_ECN_BYTES: u16 = 12;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     SynSent,
@@ -60,6 +63,8 @@ pub struct Connection {
     agreed: u8,
     /// Both ends have the option of Accurate ECN.
     ecn_option: bool,
+    /// The SYN that was answered: what one that is repeated asks for does not count.
+    first_syn: Option<Segment>,
     /// How the peer's SYN or SYN-ACK came marked, as the field ACE of the answer says it.
     came_as: u8,
     /// What the last segment acknowledged, as an offset.
@@ -104,6 +109,7 @@ impl Connection {
         let mut out = Outputs::default();
         connection.sender.open(now, &mut out);
         connection.answer_syn(now, syn);
+        connection.first_syn = Some(syn.clone());
         Ok(connection)
     }
 
@@ -128,6 +134,7 @@ impl Connection {
             shifts: settings.window_scaling.then(|| (shift_of(settings.receive_memory_max), 0)),
             agreed: 0,
             ecn_option: settings.ecn_option,
+            first_syn: None,
             came_as: 0,
             acknowledged: 1,
             ts_recent: 0,
@@ -143,7 +150,9 @@ impl Connection {
     fn settle(&mut self, peer_mss: u16, ecn: bool, accurate: bool) {
         let mut tcp = self.settings.tcp.clone();
         let mss = peer_mss.min(self.mss_option.unwrap_or(u16::MAX)).min(self.settings.mtu.saturating_sub(40));
-        tcp.connection.packet_bytes = mss.max(48).saturating_add(40);
+        // The option of Accurate ECN is in each segment, and takes its place.
+        let option = if ecn && accurate && self.ecn_option { ACCURATE_ECN_BYTES } else { 0 };
+        tcp.connection.packet_bytes = mss.max(88).saturating_sub(option).saturating_add(40);
         tcp.connection.handshake = true;
         tcp.timestamps.enabled = self.timestamps;
         if !self.sack {
@@ -176,13 +185,7 @@ impl Connection {
             return Err("data in a SYN (TCP Fast Open)".to_owned());
         }
         self.peer = syn.seq;
-        // RFC 9768 section 3.1.2.
-        self.came_as = match syn.ecn {
-            None | Some(IpEcn::NotEct) => 2,
-            Some(IpEcn::Ect1) => 3,
-            Some(IpEcn::Ect0 | IpEcn::Ect01) => 4,
-            Some(IpEcn::Ce) => 6,
-        };
+        self.came_as = came_as(syn);
         let has_option = syn.options.iter().flatten().any(|option| matches!(option, Opt::AccurateEcn { .. }));
         self.ecn_option &= self.is_passive || has_option;
         self.timestamps &= timestamps.is_some();
@@ -235,7 +238,8 @@ impl Connection {
 
     fn send_syn_ack(&mut self, now: Time, p: &Packet) {
         let mut options = self.syn_options(p.ts_val);
-        if self.is_accurate() && self.ecn_option {
+        // It may be what kept the first SYN-ACK from arriving, so a repeated one is without.
+        if self.is_accurate() && self.ecn_option && self.first_syn.is_none() {
             options.push(Opt::AccurateEcn { ceb: Some(0), e0b: None, e1b: None });
         }
         let segment = Segment {
@@ -325,7 +329,9 @@ impl Connection {
                 return self.on_syn_ack(now, segment);
             }
             Phase::SynReceived if segment.flags.syn => {
-                self.answer_syn(now, segment);
+                self.came_as = came_as(segment);
+                let first = self.first_syn.clone();
+                self.answer_syn(now, first.as_ref().unwrap_or(segment));
                 return Ok(());
             }
             Phase::SynReceived => {
@@ -347,7 +353,9 @@ impl Connection {
     /// through its SYNs again.
     fn on_syn_ack(&mut self, now: Time, segment: &Segment) -> Result<(), Reason> {
         let peer_mss = self.take_offer(segment)?;
-        let (enabled, accurate) = (self.tcp.ecn.enabled, self.tcp.ecn.echo == EcnEcho::Accurate);
+        // Linux agrees to Accurate ECN whatever its SYN asked for (`tcp_ecn_rcv_synack`).
+        let enabled = self.tcp.ecn.enabled;
+        let accurate = self.tcp.ecn.echo == EcnEcho::Accurate || matches!(segment.flags.ace_field(), 2 | 3 | 4 | 6);
         self.settle(peer_mss, enabled, accurate);
         let mut out = Outputs::default();
         self.sender.open(self.opened_at, &mut out);
@@ -399,6 +407,8 @@ impl Connection {
     /// The third segment of a handshake that the peer began. For the sender it is the answer to the
     /// SYN that went out as a SYN-ACK.
     fn establish(&mut self, now: Time, segment: &Segment) {
+        let has_option = segment.options.iter().flatten().any(|o| matches!(o, Opt::AccurateEcn { .. }));
+        self.ecn_option &= has_option || segment.options.is_none();
         let mut answer = self.packet(segment);
         answer.flags = TcpFlags::SYN | TcpFlags::ACK;
         answer.ack = Seq32(1);
@@ -503,7 +513,7 @@ impl Connection {
         if is_accurate {
             (flags.ae, flags.cwr, flags.ece) = (told.ace & 4 != 0, told.ace & 2 != 0, told.ace & 1 != 0);
         }
-        let (mut seq, mut len, mut ecn) = (Seq32::from_offset(self.sender.outstanding().1).0, 0, Ecn::NotEct);
+        let (mut seq, mut len, mut ecn) = (Seq32::from_offset(self.sender.outstanding().1).0, 0, ack.ecn);
         let mut val = ack.ts_val;
         if let Some(p) = data {
             (flags.fin, flags.psh) = (p.has(TcpFlags::FIN), p.has(TcpFlags::PSH));
@@ -710,6 +720,16 @@ impl Connection {
 
 fn new_sender(tcp: &Arc<TcpConfig>) -> Sender {
     Sender::new(FlowId(0), 0, Arc::clone(tcp), Streams::of(1, 0))
+}
+
+/// How a segment of a handshake came, as the field ACE of its answer says it (RFC 9768 section 3.1.2).
+fn came_as(segment: &Segment) -> u8 {
+    match segment.ecn {
+        None | Some(IpEcn::NotEct) => 2,
+        Some(IpEcn::Ect1) => 3,
+        Some(IpEcn::Ect0 | IpEcn::Ect01) => 4,
+        Some(IpEcn::Ce) => 6,
+    }
 }
 
 /// The three flags of a field ACE.

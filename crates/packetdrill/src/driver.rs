@@ -42,9 +42,9 @@ const EVENT_TAKES: Span = Span::from_us(1);
 /// Time for which a segment is waited for that is late, so that a message tells when it came.
 const PATIENCE: Span = Span::from_secs(2);
 
-/// Plays a script.
-pub fn play(script: &Script) -> Verdict {
-    match Driver::begin(script) {
+/// Plays a script on a host with so many jiffies a second.
+pub fn play(script: &Script, hz: u32) -> Verdict {
+    match Driver::begin(script, hz) {
         Ok(mut driver) => match driver.run(script) {
             Ok(()) => Verdict::Passed,
             Err(verdict) => verdict,
@@ -83,9 +83,9 @@ fn not_expressible<T>(line: u32, reason: impl Into<String>) -> Result<T, Verdict
 }
 
 impl Driver {
-    fn begin(script: &Script) -> Result<Driver, Verdict> {
+    fn begin(script: &Script, hz: u32) -> Result<Driver, Verdict> {
         let mut driver = Driver {
-            settings: Settings::default(),
+            settings: Settings::new(hz),
             sockets: Sockets::default(),
             now: Time::ZERO,
             last: (Time::ZERO, false),
@@ -335,8 +335,7 @@ impl Driver {
         let at = sent.at;
         self.now = self.now.max(at);
         self.note_beginning(wanted, &mut sent);
-        let differs =
-            compare::difference(wanted, &sent.segment).or_else(|| self.timestamp_difference(wanted, &sent));
+        let differs = compare::difference(wanted, &sent.segment).or_else(|| self.timestamp_difference(wanted, &sent));
         if let Some(what) = differs {
             return failed(
                 line,

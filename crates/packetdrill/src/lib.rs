@@ -20,10 +20,13 @@ pub mod sockets;
 
 pub use driver::Verdict;
 
-/// Reads and plays a script.
-pub fn run(text: &str) -> Verdict {
+/// Jiffies a second of the kernels for which the public scripts are written (`CONFIG_HZ`).
+pub const HZ: u32 = 1000;
+
+/// Reads and plays a script on a host with so many jiffies a second, of which its timers are multiples.
+pub fn run(text: &str, hz: u32) -> Verdict {
     match parse::parse(text) {
-        Ok(script) => driver::play(&script),
+        Ok(script) => driver::play(&script, hz),
         Err(error) => Verdict::NotExpressible { line: error.line, reason: format!("syntax: {}", error.message) },
     }
 }

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use airtcp_packetdrill::report::{Entry, table};
-use airtcp_packetdrill::run;
+use airtcp_packetdrill::{HZ, run};
 
 const USAGE: &str = "\
-usage: airtcp-packetdrill run FILES... [--json] [--list-reasons]
+usage: airtcp-packetdrill run FILES... [--hz N] [--json] [--list-reasons]
 
 Plays packetdrill scripts against airtcp's TCP (profile linux-6) in virtual time. A folder stands for
 all scripts below it. No command and no code of a script runs. The exit code is 1 if a script failed.
 
+  --hz N          jiffies a second, of which timers are multiples: 1000, as the public scripts expect
   --json          one object for each script, in place of the table
   --list-reasons  the reasons of scripts that are not expressible, too";
 
@@ -35,12 +36,19 @@ fn command(words: &[String]) -> Result<ExitCode, String> {
         return Err(format!("the first word is to be `run`\n{USAGE}"));
     }
     let (mut json, mut lists_reasons, mut files) = (false, false, Vec::new());
-    for word in &words[1..] {
+    let mut hz = HZ;
+    let mut rest = words[1..].iter();
+    while let Some(word) = rest.next() {
         match word.as_str() {
+            "--hz" => {
+                let value = rest.next().map_or("", String::as_str);
+                let known = value.parse().ok().filter(|hz| (1..=10_000).contains(hz));
+                hz = known.ok_or_else(|| format!("--hz is `{value}`: a number from 1 to 10000 is expected"))?;
+            }
             "--json" => json = true,
             "--list-reasons" => lists_reasons = true,
             option if option.starts_with('-') => {
-                return Err(format!("{option} is no option: --json and --list-reasons are"));
+                return Err(format!("{option} is no option: --hz, --json and --list-reasons are"));
             }
             file => find(Path::new(file), &mut files)?,
         }
@@ -52,7 +60,7 @@ fn command(words: &[String]) -> Result<ExitCode, String> {
     let mut entries = Vec::new();
     for file in &files {
         let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-        let verdict = run(&String::from_utf8_lossy(&bytes));
+        let verdict = run(&String::from_utf8_lossy(&bytes), hz);
         entries.push(Entry::new(&file.display().to_string(), &topic(file), verdict));
     }
     if json {

@@ -44,7 +44,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "tcp_tw_reuse",
     "tcp_moderate_rcvbuf",
     "tcp_limit_output_bytes",
-    "tcp_invalid_ratelimit",
     "tcp_autocorking",
     "tcp_mem",
     "tcp_keepalive_time",
@@ -59,24 +58,27 @@ const WITHOUT_EFFECT: &[&str] = &[
     "ip_local_reserved_ports",
 ];
 
-impl Default for Settings {
-    fn default() -> Settings {
+impl Settings {
+    /// A host as it starts, with so many jiffies a second.
+    pub fn new(hz: u32) -> Settings {
         let options = profile("linux-6").unwrap_or_default();
-        let tcp = options.resolve().unwrap_or_else(|e| unreachable!("profile linux-6 is complete: {e:?}"));
-        Settings {
+        let mut tcp = options.resolve().unwrap_or_else(|e| unreachable!("profile linux-6 is complete: {e:?}"));
+        tcp.rto.granularity = Span::from_ns(1_000_000_000 / u64::from(hz.max(1)));
+        let mut settings = Settings {
             tcp,
             timestamps: true,
             sack: true,
             window_scaling: true,
             ecn: 2,
             ecn_option: true,
-            receive_memory_max: 32 << 20,
+            receive_memory_max: 0,
             mtu: 1500,
-        }
+        };
+        // Known, so that nothing is refused.
+        let _ = settings.set("tcp_rmem", "4096 131072 33554432");
+        settings
     }
-}
 
-impl Settings {
     /// As the suites' `defaults.sh` sets a host.
     pub fn set_defaults(&mut self) {
         let settings = [
@@ -219,7 +221,9 @@ impl Settings {
             "tcp_comp_sack_nr" => tcp.receiver.compressed_sacks = u32::try_from(first).unwrap_or(44),
             "tcp_comp_sack_delay_ns" => tcp.receiver.compressed_sack_delay = Span::from_ns(first),
             "tcp_comp_sack_slack_ns" => tcp.receiver.compressed_sack_slack = Span::from_ns(first),
-            "tcp_min_tso_segs" if first == 2 => {}
+            "tcp_min_tso_segs" => tcp.host_queue.min_tso_segs = u32::try_from(first).unwrap_or(u32::MAX),
+            "tcp_tso_rtt_log" => tcp.host_queue.tso_rtt_log = u32::try_from(first).unwrap_or(u32::MAX),
+            "tcp_invalid_ratelimit" => tcp.receiver.invalid_ratelimit = ms(first),
             "tcp_tso_win_divisor" if first == 3 => {}
             "tcp_mtu_probing" if first == 0 => {}
             name if WITHOUT_EFFECT.contains(&name) => {}
@@ -237,7 +241,7 @@ impl Settings {
         if name == self.tcp.cc.name() {
             return Ok(());
         }
-        let same = if name == "cubic" { Some(Settings::default().tcp.cc) } else { CcConfig::by_name(name) };
+        let same = if name == "cubic" { Some(Settings::new(1000).tcp.cc) } else { CcConfig::by_name(name) };
         self.tcp.cc = same.ok_or_else(|| format!("the congestion control `{name}`"))?;
         Ok(())
     }
@@ -333,7 +337,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Settings, Reason> {
-        let mut settings = Settings::default();
+        let mut settings = Settings::new(1000);
         settings.read_commands(text).map(|()| settings)
     }
 

@@ -1,7 +1,7 @@
 //! The harness itself: what passes, what fails with which message, and what is refused.
 
 use airtcp_packetdrill::parse::parse;
-use airtcp_packetdrill::{Verdict, run};
+use airtcp_packetdrill::Verdict;
 use proptest::prelude::*;
 
 const LISTEN: &str = "\
@@ -27,6 +27,10 @@ const LOSS: &str = "
    +0 %{ assert tcpi_ca_state == TCP_CA_Recovery, tcpi_ca_state
          assert tcpi_sacked == 3 and tcpi_lost == 1 and tcpi_retrans == 1 }%
 ";
+
+fn run(text: &str) -> Verdict {
+    airtcp_packetdrill::run(text, airtcp_packetdrill::HZ)
+}
 
 fn verdict(text: &str) -> Verdict {
     run(&format!("{LISTEN}{text}"))

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::cc::CcConfig;
 use super::loss::LossConfig;
 use super::ticks::WHEEL_TICKS;
+use crate::packet::Ecn;
 use crate::policy::Choice;
 use crate::units::{Bytes, Probability, Span};
 use crate::wire;
@@ -560,6 +561,13 @@ impl BufferConfig {
     /// Payload that so much of a receive buffer holds.
     pub fn payload(&self, receive: Bytes) -> u64 {
         receive.get().saturating_mul(u64::from(self.receive_scaling_ratio)) / 256
+    }
+}
+
+impl EcnConfig {
+    /// Codepoint of packets that can carry a mark.
+    pub fn capable(&self) -> Ecn {
+        if self.ect1 { Ecn::Ect1 } else { Ecn::Ect0 }
     }
 }
 

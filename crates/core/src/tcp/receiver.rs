@@ -788,6 +788,9 @@ impl Receiver {
     fn send_ack(&mut self, now: Time, out: &mut Outputs) {
         let p = out.begin(self.packet(now));
         p.flags = TcpFlags::ACK;
+        if self.echo.marks_acks() {
+            p.ecn = self.config.ecn.capable();
+        }
         p.size = self.config.header_bytes();
         p.seq = Seq32(1);
         if self.fin_sent {

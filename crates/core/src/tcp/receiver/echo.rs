@@ -60,6 +60,11 @@ impl Echo {
         syn_ack.set_accurate_ecn(AccurateEcn { ace, ce_bytes: None });
     }
 
+    /// ACKs can carry a mark themselves, as all packets do with Accurate ECN.
+    pub(super) fn marks_acks(&self) -> bool {
+        self.how == Some(EcnEcho::Accurate)
+    }
+
     /// An ACK sent after this packet would say something else of marks than one sent before.
     pub(super) fn changes_with(&self, p: &Packet) -> bool {
         self.how == Some(EcnEcho::Each) && p.len > 0 && (p.ecn == Ecn::Ce) != self.ece

@@ -54,18 +54,13 @@ pub(super) struct Marks {
 impl Default for Marks {
     /// Initial values of both ends (RFC 9768 section 3.2.1).
     fn default() -> Marks {
-        Marks {
-            ace: 5,
-            ce_bytes: 0,
-            growing: Growing::Unknown,
-            mean_ack: 0,
-            in_all: 0,
-        }
+        Marks { ace: 5, ce_bytes: 0, growing: Growing::Unknown, mean_ack: 0, in_all: 0 }
     }
 }
 
 impl Marks {
-    /// Report of a sender of data about its peer's packets: ACKs are never marked.
+    /// Report of a sender of data about its peer's packets. Marks of ACKs steer nothing, so they are not
+    /// counted.
     pub(super) const OF_NONE: AccurateEcn = AccurateEcn { ace: 5, ce_bytes: None };
 
     /// So many segments came marked since the last ACK that was counted.

@@ -4,7 +4,7 @@ use super::skb::NextDeparture;
 use super::timers::Pending;
 use super::{Evidence, Sender};
 use crate::convert::saturate16;
-use crate::packet::{Ecn, Kind, Packet, TcpFlags};
+use crate::packet::{Kind, Packet, TcpFlags};
 use crate::tcp::cc::CaState;
 use crate::tcp::pacing::bytes_at_pacing_rate;
 use crate::tcp::scoreboard::{SegFlags, Segment};
@@ -273,7 +273,7 @@ impl Sender {
             p.flags |= TcpFlags::PSH;
         }
         if self.ecn_ok && segment.len > 0 && !is_repeated {
-            p.ecn = if self.config.ecn.ect1 { Ecn::Ect1 } else { Ecn::Ect0 };
+            p.ecn = self.config.ecn.capable();
             if self.send_cwr {
                 p.flags |= TcpFlags::CWR;
                 self.send_cwr = false;

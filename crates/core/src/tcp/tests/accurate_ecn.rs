@@ -62,6 +62,30 @@ fn a_long_ack_without_marks_counts_none() {
     }
 }
 
+/// With Accurate ECN repeated data and ACKs can carry a mark, too; with RFC 3168 new data alone.
+#[test]
+fn repeated_data_and_acks_can_be_marked() {
+    use crate::packet::Ecn::{Ect0, NotEct};
+    for (echo, other) in [(EcnEcho::Accurate, Ect0), (EcnEcho::Latched, NotEct)] {
+        let config = accurate(|c| (c.ecn.echo, c.ecn.ect1, c.connection.handshake) = (echo, false, false));
+        let mss = config.mss();
+        let mut sender = Sender::new(FlowId(0), 0, config.clone(), Streams::of(1, 0));
+        let mut receiver = Receiver::new(FlowId(0), 0, config);
+        let mut out = Outputs::default();
+        sender.open(Time::ZERO, &mut out);
+        sender.write(Time::ZERO, 10 * u64::from(mss), &mut out);
+        let data = std::mem::take(&mut out.packets);
+        assert!(data.len() == 10 && data.iter().all(|p| p.ecn == Ect0), "{echo:?}");
+        for segment in &data[1..4] {
+            receiver.on_packet(Time::ZERO, segment, &mut out);
+        }
+        let acks = std::mem::take(&mut out.packets);
+        assert!(acks.len() == 3 && acks.iter().all(|p| p.ecn == other), "{echo:?}");
+        sender.on_packet(Time::ZERO + Span::from_ms(50), &acks[2], &mut out);
+        assert_eq!((out.packets[0].seq, out.packets[0].ecn), (Seq32(1), other), "{echo:?}");
+    }
+}
+
 /// An ACK that reports no data and has no newer timestamp may be an old one.
 #[test]
 fn marks_of_an_ack_without_progress_wait_for_the_next() {
