@@ -134,13 +134,13 @@ def by_kernel(program: Path, script: Path, runs: int) -> Json:
 
 
 def by_airtcp(program: Path, files: list[Path]) -> dict[str, Json]:
-    command = [str(program), "run", *map(str, files), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [str(program), "run", *map(name, files), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{program}: {done.stderr.strip()}")
     verdicts = {row["script"]: row for row in json.loads(done.stdout)}
     if lost := [name(f) for f in files if name(f) not in verdicts]:
-        raise SystemExit(f"{program}: no verdict for {', '.join(lost)}")
+        raise SystemExit(f"{program}: no verdict for {lost[0]}, and for {len(lost)} scripts in all")
     keys = ("result", "line", "why")
     return {name(f): {k: verdicts[name(f)][k] for k in keys if k in verdicts[name(f)]} for f in files}
 
@@ -152,8 +152,14 @@ def measured(files: list[Path], arguments: argparse.Namespace, before: list[Json
         if old["script"] in rows:
             rows[old["script"]] |= {k: old[k] for k in ("kernel", "airtcp") if k in old}
     kernel, own = packetdrill(arguments.packetdrill), adapter(arguments.adapter)
-    if why := missing(kernel):
-        print(f"skipped, the kernel's side: {why}", file=sys.stderr)
+    if own is None:
+        why = "no airtcp-packetdrill: `cargo build -p airtcp-packetdrill` builds it"
+        print(f"skipped, airtcp's side: {why}", file=sys.stderr)
+    else:
+        for script, verdict in by_airtcp(own.resolve(), files).items():
+            rows[script]["airtcp"] = verdict
+    if why_not := missing(kernel):
+        print(f"skipped, the kernel's side: {why_not}", file=sys.stderr)
     else:
         assert kernel is not None
         for f in files:
@@ -161,12 +167,6 @@ def measured(files: list[Path], arguments: argparse.Namespace, before: list[Json
             if one["passed"] < one["of"] or one["repeated"]:
                 told = f"{one['passed']} of {one['of']}, {one['repeated']} repeated"
                 print(f"kernel: {name(f)}: {told}: {one.get('why', '')}", file=sys.stderr)
-    if own is None:
-        why = "no airtcp-packetdrill: `cargo build -p airtcp-packetdrill` builds it"
-        print(f"skipped, airtcp's side: {why}", file=sys.stderr)
-    else:
-        for script, verdict in by_airtcp(own, files).items():
-            rows[script]["airtcp"] = verdict
     return list(rows.values())
 
 
