@@ -46,14 +46,18 @@ pub(crate) fn time(us: u64) -> Time {
 pub(crate) struct Armed {
     pub due: Time,
     since: Time,
+    /// It may be a high-resolution timer.
+    may_be_exact: bool,
 }
 
 impl Armed {
-    pub(crate) const NEVER: Armed = Armed { due: Time::NEVER, since: Time::ZERO };
+    pub(crate) fn never(may_be_exact: bool) -> Armed {
+        Armed { due: Time::NEVER, since: Time::ZERO, may_be_exact }
+    }
 
     pub(crate) fn note(&mut self, due: Time, now: Time) {
         if due != self.due {
-            *self = Armed { due, since: now };
+            (self.due, self.since) = (due, now);
         }
     }
 
@@ -63,18 +67,23 @@ impl Armed {
 
     /// It is a high-resolution timer.
     pub(crate) fn is_exact(&self) -> bool {
-        !self.due.is_never() && self.waited_us() < EXACT_US
+        self.may_be_exact && !self.due.is_never() && self.waited_us() < EXACT_US
     }
 
     /// How much earlier the kernel's timer may be.
     pub(crate) fn early(&self) -> Span {
-        Span::from_us(if self.is_exact() { EXACT_NOISE_US } else { NOISE_US + JIFFY_US })
+        self.tolerance()
     }
 
     /// How much later it may be.
     pub(crate) fn late(&self) -> Span {
-        let waited = self.waited_us();
-        Span::from_us(if self.is_exact() { EXACT_NOISE_US } else { NOISE_US + JIFFY_US + wheel_step_us(waited) })
+        self.tolerance()
+    }
+
+    /// Both count by jiffies and in steps of a wheel, but their steps begin at different times.
+    fn tolerance(&self) -> Span {
+        let step = NOISE_US + JIFFY_US + wheel_step_us(self.waited_us());
+        Span::from_us(if self.is_exact() { EXACT_NOISE_US } else { step })
     }
 
     /// The kernel's has run for certain by `at`.

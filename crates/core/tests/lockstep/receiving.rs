@@ -48,7 +48,7 @@ impl<'a> Replay<'a> {
             out: Outputs::default(),
             timestamps: Vec::new(),
             sent: Vec::new(),
-            armed: Armed::NEVER,
+            armed: Armed::never(true),
         }
     }
 

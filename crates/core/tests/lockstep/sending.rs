@@ -73,7 +73,7 @@ impl<'a> Replay<'a> {
             timestamps: Vec::new(),
             sent: Vec::new(),
             next: 0,
-            armed: Armed::NEVER,
+            armed: Armed::never(head.text("cc") == "bbr"),
         }
     }
 

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
+/// CONFIG_HZ = 250.
+pub const JIFFY_US: u64 = 4000;
 /// The kernel's address.
 pub const HERE: [u8; 4] = [10, 255, 0, 1];
 /// Second byte of the peers' addresses behind either device.

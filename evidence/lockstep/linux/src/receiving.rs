@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::kernel::{self, Socket};
+use crate::kernel::{self, JIFFY_US, Socket};
 use crate::plan::Topic;
 use crate::rng::Rng;
 use crate::wire::{self, Tcp};
@@ -69,14 +69,14 @@ impl Receiving {
             rtt_us,
             arrivals,
             peer: ([10, kernel::BY_ONE, 10, 2], port),
-            base_us: now / 1000 * 1000,
+            base_us: now / JIFFY_US * JIFFY_US,
             isn: 0,
             scale: 0,
             packets: Vec::new(),
             socket: None,
             sent: Vec::new(),
             record: String::new(),
-            last_us: now / 1000 * 1000,
+            last_us: now / JIFFY_US * JIFFY_US,
             over: false,
         };
         path.record = format!(

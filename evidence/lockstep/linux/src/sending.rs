@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::kernel::{self, FIELDS, Socket, State};
+use crate::kernel::{self, FIELDS, JIFFY_US, Socket, State};
 use crate::plan::Plan;
 use crate::receiver::{Receiver, Said};
 use crate::wire::{self, Tcp};
@@ -30,7 +30,7 @@ pub struct Sending {
     socket: Socket,
     peer: ([u8; 4], u16),
     here: ([u8; 4], u16),
-    /// The record's time 0: a whole millisecond.
+    /// The record's time 0: when the kernel's clock of jiffies ticks.
     base_us: u64,
     begun_us: u64,
     established_us: u64,
@@ -72,7 +72,7 @@ impl Sending {
             socket,
             peer,
             here,
-            base_us: begun_us / 1000 * 1000,
+            base_us: begun_us / JIFFY_US * JIFFY_US,
             begun_us,
             established_us: 0,
             isn: 0,
@@ -89,7 +89,7 @@ impl Sending {
             sent: Vec::new(),
             window: 0,
             record: String::new(),
-            last_us: begun_us / 1000 * 1000,
+            last_us: begun_us / JIFFY_US * JIFFY_US,
             state: [0; FIELDS.len()],
             over: false,
             plan,
