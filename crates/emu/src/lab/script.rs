@@ -127,6 +127,10 @@ pub(crate) fn script(scenario: &LabScenario, index: usize, security: Security, p
         must ip link set wlan0 address {}\n",
         mac(index)
     );
+    // Before there is anybody to send to: the first frames have it, too.
+    if let Some(fixed) = fixed_index(scenario, radio) {
+        let _ = writeln!(text, "must sh -c 'echo {fixed} > /sys/kernel/debug/ieee80211/phy0/rc/fixed_rate_idx'");
+    }
     tcp(&mut text, radio.tcp.as_deref(), "");
     if scenario.is_ap(index) {
         access_point(&mut text, scenario, index, program);
@@ -134,9 +138,6 @@ pub(crate) fn script(scenario: &LabScenario, index: usize, security: Security, p
         station(&mut text, scenario, index, security);
     }
     let _ = writeln!(text, "must iw dev wlan0 set bitrates {}", rates(scenario, radio));
-    if let Some(index) = fixed_index(scenario, radio) {
-        let _ = writeln!(text, "must sh -c 'echo {index} > /sys/kernel/debug/ieee80211/phy0/rc/fixed_rate_idx'");
-    }
     for (number, flow) in scenario.flows.iter().enumerate() {
         for (host, is_source) in [(flow.from, true), (flow.to, false)] {
             let runs_here = match host {
