@@ -34,6 +34,9 @@ FIGURES = page.DATA / "packetdrill.json"
 PAGE = page.ROOT / "evidence/packetdrill.md"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airtcp"
 
+HZ = "250"
+"""Jiffies a second of the kernel that passes the scripts; crates/packetdrill/tests/evidence.rs has the same."""
+
 REPEATS = 2
 """So often a play that failed is tried again."""
 
@@ -134,7 +137,7 @@ def by_kernel(program: Path, script: Path, runs: int) -> Json:
 
 
 def by_airtcp(program: Path, files: list[Path]) -> dict[str, Json]:
-    command = [str(program), "run", *map(name, files), "--json"]
+    command = [str(program), "run", *map(name, files), "--hz", HZ, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{program}: {done.stderr.strip()}")

@@ -2,6 +2,7 @@
 //! read, and everything else that could matter is refused with its reason.
 
 use airtcp_core::tcp::cc::CcConfig;
+use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::profile::profile;
 use airtcp_core::tcp::{EcnEcho, Frto, Pacing, TcpConfig};
 use airtcp_core::units::{Bytes, Span};
@@ -195,7 +196,11 @@ impl Settings {
             "tcp_slow_start_after_idle" => tcp.cwnd.restart_after_idle = first != 0,
             "tcp_early_retrans" => tcp.loss_recovery.tail_loss_probe = matches!(first, 3 | 4),
             // RACK cannot be turned off since 6.18.
-            "tcp_recovery" if first <= 1 => {}
+            "tcp_recovery" if first <= 7 => {
+                if let LossConfig::Rack(rack) = &mut tcp.loss_recovery.loss {
+                    (rack.adaptive, rack.threshold) = (first & 2 == 0, if first & 4 == 0 { 3 } else { 0 });
+                }
+            }
             "tcp_reordering" if first == 3 => {}
             "tcp_pacing_ss_ratio" => tcp.pacing.slow_start_percent = u32::try_from(first).unwrap_or(200),
             "tcp_pacing_ca_ratio" => tcp.pacing.percent = u32::try_from(first).unwrap_or(120),

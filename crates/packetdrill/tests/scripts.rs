@@ -127,7 +127,7 @@ fn what_is_not_modelled_is_refused_with_a_reason() {
     assert_eq!(with("+0 > R. 1:1(0) ack 1\n"), "a reset (airtcp's TCP sends none)");
     assert!(with("+0 %{ assert tcpi_rcv_ooopack == 0 }%\n").contains("tcpi_rcv_ooopack"));
     assert_eq!(refusal("--ip_version=ipv6\n 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n"), "IPv6");
-    assert_eq!(refusal("`sysctl -q net.ipv4.tcp_recovery=5`\n 0 close(3) = 0\n"), "sysctl tcp_recovery = 5");
+    assert_eq!(refusal("`sysctl -q net.ipv4.tcp_mtu_probing=2`\n 0 close(3) = 0\n"), "sysctl tcp_mtu_probing = 2");
     assert!(refusal("0 > nonsense\n").starts_with("packets of nonsense"));
     assert!(refusal("0 socket(\n").starts_with("syntax: "));
 }
