@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::script::{IpEcn, Opt, Segment};
 
-/// What is different; `None`: nothing that the script states. Timestamps count as there or not.
+/// The first difference; `None`: none that the script states. Timestamps count as there or not.
 pub fn difference(wanted: &Segment, got: &Segment) -> Option<String> {
     let (w, g) = (&wanted.flags, &got.flags);
     let plain = [
@@ -64,7 +64,7 @@ fn place(option: &Opt) -> u8 {
     }
 }
 
-/// Of Accurate ECN airtcp counts bytes marked CE, and those alone.
+/// airtcp has one of the counters of Accurate ECN, that of bytes marked CE.
 fn is_same_option(wanted: &Opt, got: &Opt) -> bool {
     match (wanted, got) {
         (Opt::Timestamps { .. }, Opt::Timestamps { .. }) => true,

@@ -67,7 +67,7 @@ pub struct Connection {
     first_syn: Option<Segment>,
     /// How the peer's SYN or SYN-ACK came marked, as the field ACE of the answer says it.
     came_as: u8,
-    /// What the last segment acknowledged, as an offset.
+    /// Offset that the last segment acknowledged.
     acknowledged: u64,
     /// Newest timestamp of segments without data.
     ts_recent: u32,
@@ -96,7 +96,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// What the SYN asks for that is not modelled.
+    /// The SYN asks for something that is not modelled.
     pub fn accept(
         settings: &Settings,
         mss_option: Option<u16>,
@@ -166,7 +166,7 @@ impl Connection {
         self.receiver.read_by_calls();
     }
 
-    /// What a SYN or its answer offers; returns the segment size.
+    /// Takes the offer of a SYN or its answer; returns the segment size.
     fn take_offer(&mut self, syn: &Segment) -> Result<u16, Reason> {
         let mut mss = 536;
         let (mut timestamps, mut sack, mut scale) = (None, false, None);
@@ -293,7 +293,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// What it asks for that is not modelled.
+    /// It asks for something that is not modelled.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Result<(), Reason> {
         for option in segment.options.iter().flatten() {
             match option {
@@ -431,8 +431,8 @@ impl Connection {
         let start = p.seq.to_offset(self.receiver.next());
         let end = start + u64::from(p.len) + u64::from(segment.flags.fin);
         let mut acks = Outputs::default();
-        // RFC 9293 section 3.10.7.4: what acknowledges data that was never sent is dropped whole. Each
-        // half knows one direction, so this is for both.
+        // RFC 9293 section 3.10.7.4: a segment that acknowledges unsent data is dropped whole.
+        // Each half knows one direction, so this is for both.
         let acknowledges_unsent = p.ack.to_offset(self.sender.outstanding().0) > self.sender.outstanding().1;
         if acknowledges_unsent && !segment.flags.syn {
             let mut out = Outputs::default();
@@ -465,8 +465,8 @@ impl Connection {
         self.send(now, &out.packets, acks.packets);
     }
 
-    /// airtcp's receiver answers a FIN with its own at once. Here the other direction ends by itself, so
-    /// that FIN is taken off and counts as acknowledged.
+    /// airtcp's receiver answers a FIN with its own at once. Here the other direction ends by
+    /// itself, so that FIN is taken off and counts as acknowledged.
     fn end_peer(&mut self, now: Time, acks: &mut Outputs) {
         let mut ended = false;
         for ack in &mut acks.packets {
@@ -481,7 +481,7 @@ impl Connection {
         }
     }
 
-    /// What both halves have to send: data carries the receiver's last ACK.
+    /// Sends for both halves: data carries the receiver's last ACK.
     fn send(&mut self, now: Time, packets: &[Packet], mut acks: Vec<Packet>) {
         let carried = if packets.is_empty() { None } else { acks.pop() };
         for ack in acks {
@@ -688,7 +688,7 @@ impl Connection {
         self.shifts
     }
 
-    /// What was agreed on: timestamps, SACK, ECN.
+    /// Agreed on: timestamps, SACK, ECN.
     pub fn agreed(&self) -> (bool, bool, bool) {
         (self.timestamps, self.sack, self.agreed != 0)
     }
@@ -703,7 +703,7 @@ impl Connection {
         self.is_passive
     }
 
-    /// From here on our numbers begin there: the script says so in the first segment that it expects.
+    /// From here on our numbers begin there, as the first segment says that the script expects.
     pub fn begin_at(&mut self, isn: u32) {
         let moved = isn.wrapping_sub(self.local);
         self.local = isn;
@@ -712,7 +712,7 @@ impl Connection {
         }
     }
 
-    /// What has left and was not looked at, the oldest first.
+    /// Segments that have left and were not looked at, the oldest first.
     pub fn sent(&mut self) -> &mut VecDeque<Sent> {
         &mut self.sent
     }
@@ -722,7 +722,8 @@ fn new_sender(tcp: &Arc<TcpConfig>) -> Sender {
     Sender::new(FlowId(0), 0, Arc::clone(tcp), Streams::of(1, 0))
 }
 
-/// How a segment of a handshake came, as the field ACE of its answer says it (RFC 9768 section 3.1.2).
+/// Mark with which a segment of a handshake came, as the field ACE of its answer says it (RFC
+/// 9768 section 3.1.2).
 fn came_as(segment: &Segment) -> u8 {
     match segment.ecn {
         None | Some(IpEcn::NotEct) => 2,

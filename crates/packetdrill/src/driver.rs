@@ -22,22 +22,22 @@ pub enum Verdict {
     Failed {
         /// Line of the script.
         line: u32,
-        /// What was expected and what came.
+        /// The expected and the sent segment, or the values.
         message: String,
     },
     /// The script needs what is not modelled.
     NotExpressible {
         /// Line of the script; 0: the script as a whole.
         line: u32,
-        /// What it needs.
+        /// The thing that it needs.
         reason: String,
     },
 }
 
 /// Timers that may run out between two events.
 const MOST_TIMERS: u32 = 10_000;
-/// A real host takes some time for each event. Without it, what happens a millisecond after a write would
-/// meet timers of a millisecond in one instant, and no rule says which comes first.
+/// A real host takes some time for each event. Without it an event a millisecond after a write
+/// meets a timer of a millisecond in one instant, and no rule says which comes first.
 const EVENT_TAKES: Span = Span::from_us(1);
 /// Time for which a segment is waited for that is late, so that a message tells when it came.
 const PATIENCE: Span = Span::from_secs(2);
@@ -132,7 +132,7 @@ impl Driver {
         for event in &script.events {
             self.run_event(event)?;
         }
-        // What still waits has until its time.
+        // Calls that still wait have until their time.
         while let Some(waiting) = self.waiting.first() {
             let until = waiting.until;
             self.run_timers(until, true);
@@ -255,8 +255,8 @@ impl Driver {
         self.resume()
     }
 
-    /// The script's clock of timestamps is not airtcp's: an echo stands for what the segment had that
-    /// the script expected with that value.
+    /// The script's clock of timestamps is not airtcp's. An echo stands for the timestamp of the
+    /// segment that the script expected with that value.
     fn with_our_timestamps(&self, segment: &Segment) -> Segment {
         let mut segment = segment.clone();
         for option in segment.options.iter_mut().flatten() {

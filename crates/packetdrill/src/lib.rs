@@ -23,7 +23,7 @@ pub use driver::Verdict;
 /// Jiffies a second of the kernels for which the public scripts are written (`CONFIG_HZ`).
 pub const HZ: u32 = 1000;
 
-/// Reads and plays a script on a host with so many jiffies a second, of which its timers are multiples.
+/// Reads and plays a script on a host with so many jiffies a second.
 pub fn run(text: &str, hz: u32) -> Verdict {
     match parse::parse(text) {
         Ok(script) => driver::play(&script, hz),

@@ -11,7 +11,7 @@ use crate::script::{Action, Call, Event, Expr, Flags, IpEcn, Opt, Script, Segmen
 pub struct Error {
     /// Line, from 1.
     pub line: u32,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
     fn error<T>(&self, message: impl Into<String>) -> Result<T, Error> {
         Err(Error { line: self.line, message: message.into() })
     }
-    /// What stands here, for messages.
+    /// The word that stands here, for messages.
     fn here(&self) -> String {
         let word: String = self.rest().chars().take_while(|c| !c.is_whitespace()).take(30).collect();
         if word.is_empty() { "the end".to_owned() } else { format!("`{word}`") }

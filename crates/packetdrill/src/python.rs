@@ -10,7 +10,7 @@ pub enum Outcome {
     Holds,
     /// The text of the first that does not, and the values in it.
     Fails(String),
-    /// What is not evaluated here.
+    /// Something that is not evaluated here.
     Unknown(String),
 }
 
@@ -113,7 +113,7 @@ fn run_statement(statement: &str, names: &dyn Names, variables: &mut Variables) 
         Some(Token::Name(word)) if word == "assert" => {
             parser.at = 1;
             let value = parser.expression().map_err(Outcome::Unknown)?;
-            // What follows a comma is the message.
+            // A message follows a comma.
             if !matches!(parser.peek(), None | Some(Token::Mark(","))) {
                 return Err(unknown(&format!("Python `{statement}`")));
             }

@@ -25,7 +25,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Of a verdict.
+    /// The entry of a verdict.
     pub fn new(script: &str, topic: &str, verdict: Verdict) -> Entry {
         let (result, line, why) = match verdict {
             Verdict::Passed => ("passed", None, None),

@@ -28,7 +28,7 @@ pub struct Event {
     pub line: u32,
     /// When.
     pub when: When,
-    /// What.
+    /// The event itself.
     pub action: Action,
 }
 
@@ -47,7 +47,7 @@ pub enum When {
     Any,
 }
 
-/// What happens.
+/// A kind of event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// A segment arrives.
@@ -84,7 +84,7 @@ pub enum IpEcn {
 pub struct Segment {
     /// In brackets before the flags.
     pub ecn: Option<IpEcn>,
-    /// What else is said there (`tos`, `ttl`, `flowlabel`).
+    /// Anything else that is said there (`tos`, `ttl`, `flowlabel`).
     pub ip_note: Option<String>,
     /// Flags.
     pub flags: Flags,
@@ -194,7 +194,7 @@ pub struct Call {
     pub until: Option<u64>,
     /// Arguments.
     pub arguments: Vec<Expr>,
-    /// What it is to return.
+    /// Its result.
     pub result: Expr,
     /// Name of the error, as `EAGAIN`.
     pub error: Option<String>,

@@ -28,13 +28,13 @@ pub struct Waiting {
     pub line: u32,
     /// It waits for that.
     pub what: Wait,
-    /// What it is to return.
+    /// Its result.
     pub expected: Option<i64>,
     /// When it is to return.
     pub until: Time,
 }
 
-/// What a call waits for.
+/// Event that ends a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// The handshake of a connection.
@@ -107,7 +107,7 @@ impl Sockets {
         self.awaits_syn
     }
 
-    /// Whether a call that waits is over, and with what.
+    /// Result of a call that waits, if it is over.
     pub fn resume(&mut self, wait: Wait, now: Time) -> Option<i64> {
         match wait {
             Wait::Established(at) => self.connections.get(at).filter(|c| c.is_established()).map(|_| 0),
@@ -134,7 +134,7 @@ impl Sockets {
     ///
     /// # Errors
     ///
-    /// What is not modelled.
+    /// It needs something that is not modelled.
     pub fn call(&mut self, call: &Call, settings: &Settings, now: Time) -> Result<(Returned, Option<Wait>), Reason> {
         let done = |value| Ok((Returned::Value(value, None), None));
         let failed = |name| Ok((Returned::Value(-1, Some(name)), None));

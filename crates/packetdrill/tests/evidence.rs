@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use airtcp_packetdrill::{Verdict, run};
 
-/// Of the kernel that passes them.
+/// Jiffies a second of the kernel that passes them.
 const HZ: u32 = 250;
 
 fn scripts(folder: &Path, found: &mut Vec<PathBuf>) {

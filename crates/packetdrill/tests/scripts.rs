@@ -1,7 +1,7 @@
 //! The harness itself: what passes, what fails with which message, and what is refused.
 
-use airtcp_packetdrill::parse::parse;
 use airtcp_packetdrill::Verdict;
+use airtcp_packetdrill::parse::parse;
 use proptest::prelude::*;
 
 const LISTEN: &str = "\
