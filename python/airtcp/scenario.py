@@ -981,6 +981,12 @@ class Profile(ScenarioTable):
     initial_window: int | None = None
     """Initial window, segments."""
 
+    invalid_ratelimit: Span | None = None
+    """Both ends answer segments without data that are out of window at most once in this time
+    (`tcp_invalid_ratelimit`, Linux since 4.0). The answers to ACKs far below what is acknowledged (RFC 5961
+    section 5) count with them. "0s": all but such ACKs are answered, each of them.
+    """
+
     limited_transmit: bool | None = None
     """RFC 3042: a new segment for each of the first two duplicate ACKs."""
 
@@ -1010,6 +1016,9 @@ class Profile(ScenarioTable):
 
     max_cwnd: int | None = None
     """Largest cwnd, segments (ns-2's `window_`)."""
+
+    min_tso_segs: int | None = None
+    """With `segments_at_once = "linux"`: segments at once at least (`tcp_min_tso_segs`)."""
 
     pacing: Pacing | None = None
     """Spacing of segments."""
@@ -1047,10 +1056,16 @@ class Profile(ScenarioTable):
     """
 
     receive_buffer: Bytes | None = None
-    """Receive buffer, payload bytes."""
+    """Receive buffer: payload bytes, or memory with a `receive_scaling_ratio` below 256."""
 
     receive_buffer_max: Bytes | None = None
     """Largest size of `receive_buffer` under autotuning, which is on if this is larger."""
+
+    receive_scaling_ratio: int | None = None
+    """Payload that fills 256 bytes of the receive buffers, which are in memory (`skb->truesize`, `tcp_rmem`) then,
+    as Linux measures it (`scaling_ratio`). 160: 1448 of 2304 bytes. The window is that part of what is free. 256:
+    buffers are in payload.
+    """
 
     receive_window_in_steps: bool | None = None
     """The window follows the receive buffer by two segments for each segment that arrives, which is acknowledged at
@@ -1167,11 +1182,22 @@ class Profile(ScenarioTable):
     "0s": timers are exact.
     """
 
+    timer_wheel: bool | None = None
+    """Retransmission timeouts, probes and delayed ACKs run out as those of Linux's timer wheel (since 4.8). The
+    jiffies are `rto_granularity`. A timer takes up to a jiffy more than it is set to. From 63 jiffies on it takes
+    up to eight more, from 504 on up to 64. It counts where `timer_tick` and `delayed_ack_tick` are "0s".
+    """
+
     timestamp_tick: Span | None = None
     """Tick of the timestamp clock."""
 
     timestamps: bool | None = None
     """RFC 7323 timestamps, 12 bytes in each segment."""
+
+    tso_rtt_log: int | None = None
+    """With `segments_at_once = "linux"`: on a near path more leaves at once, 64 KB divided by two for each 2^n
+    microseconds of the least round trip (`tcp_tso_rtt_log`). 0: no more.
+    """
 
     tsq: Tsq | None = None
     """Rule that bounds the data waiting below TCP in its own host."""
@@ -1529,6 +1555,9 @@ class RadioOptions(ScenarioTable):
 
     transmit: TransmitConfig | None = None
     """The queues between the host and the radio."""
+
+    tx_completion: TxCompletion | None = None
+    """How late the driver reports that packets have been sent, by which TCP small queues count what waits below TCP."""
 
 
 @dataclass(kw_only=True)
@@ -2394,6 +2423,12 @@ class TcpOptions(ScenarioTable):
     initial_window: int | None = None
     """Initial window, segments."""
 
+    invalid_ratelimit: Span | None = None
+    """Both ends answer segments without data that are out of window at most once in this time
+    (`tcp_invalid_ratelimit`, Linux since 4.0). The answers to ACKs far below what is acknowledged (RFC 5961
+    section 5) count with them. "0s": all but such ACKs are answered, each of them.
+    """
+
     limited_transmit: bool | None = None
     """RFC 3042: a new segment for each of the first two duplicate ACKs."""
 
@@ -2423,6 +2458,9 @@ class TcpOptions(ScenarioTable):
 
     max_cwnd: int | None = None
     """Largest cwnd, segments (ns-2's `window_`)."""
+
+    min_tso_segs: int | None = None
+    """With `segments_at_once = "linux"`: segments at once at least (`tcp_min_tso_segs`)."""
 
     pacing: Pacing | None = None
     """Spacing of segments."""
@@ -2460,10 +2498,16 @@ class TcpOptions(ScenarioTable):
     """
 
     receive_buffer: Bytes | None = None
-    """Receive buffer, payload bytes."""
+    """Receive buffer: payload bytes, or memory with a `receive_scaling_ratio` below 256."""
 
     receive_buffer_max: Bytes | None = None
     """Largest size of `receive_buffer` under autotuning, which is on if this is larger."""
+
+    receive_scaling_ratio: int | None = None
+    """Payload that fills 256 bytes of the receive buffers, which are in memory (`skb->truesize`, `tcp_rmem`) then,
+    as Linux measures it (`scaling_ratio`). 160: 1448 of 2304 bytes. The window is that part of what is free. 256:
+    buffers are in payload.
+    """
 
     receive_window_in_steps: bool | None = None
     """The window follows the receive buffer by two segments for each segment that arrives, which is acknowledged at
@@ -2580,11 +2624,22 @@ class TcpOptions(ScenarioTable):
     "0s": timers are exact.
     """
 
+    timer_wheel: bool | None = None
+    """Retransmission timeouts, probes and delayed ACKs run out as those of Linux's timer wheel (since 4.8). The
+    jiffies are `rto_granularity`. A timer takes up to a jiffy more than it is set to. From 63 jiffies on it takes
+    up to eight more, from 504 on up to 64. It counts where `timer_tick` and `delayed_ack_tick` are "0s".
+    """
+
     timestamp_tick: Span | None = None
     """Tick of the timestamp clock."""
 
     timestamps: bool | None = None
     """RFC 7323 timestamps, 12 bytes in each segment."""
+
+    tso_rtt_log: int | None = None
+    """With `segments_at_once = "linux"`: on a near path more leaves at once, 64 KB divided by two for each 2^n
+    microseconds of the least round trip (`tcp_tso_rtt_log`). 0: no more.
+    """
 
     tsq: Tsq | None = None
     """Rule that bounds the data waiting below TCP in its own host."""
@@ -2851,6 +2906,17 @@ class Mac80211(ScenarioTable):
     """Pacing shift `n` that the radio sets for TCP small queues. A connection may have the data of 1 s / 2^n at its
     pacing rate waiting below it. Default: 7, about 8 ms.
     """
+
+
+@dataclass(kw_only=True)
+class TxCompletion(ScenarioTable):
+    """How long a driver takes to report that packets have been sent (`ieee80211_tx_status`)."""
+
+    batch: Span | None = None
+    """Reports are gathered for this long, from the first on, before `delay` begins for all of them. Default: `0ns`."""
+
+    delay: Span | None = None
+    """From the end of the PPDU's exchange until the host's sockets have their room back. Default: `0ns`."""
 
 
 @dataclass(kw_only=True)
@@ -3421,6 +3487,7 @@ __all__ = [
     "Transfer",
     "TransmitConfig",
     "Tsq",
+    "TxCompletion",
     "Unit",
     "Unlimited",
     "Vegas",

@@ -429,9 +429,9 @@ options! {
         /// the next tick and not for `delayed_ack`. "0s": exact.
         delayed_ack_tick => delayed_ack_tick: Span,
         /// Retransmission timeouts, probes and delayed ACKs run out as those of Linux's timer wheel
-        /// (since 4.8). The jiffies are `rto_granularity`. A timer takes up to a jiffy more than
-        /// it is set to; from 63 jiffies on up to eight more, from 504 on up to 64. It counts where
-        /// `timer_tick` and `delayed_ack_tick` are "0s".
+        /// (since 4.8). The jiffies are `rto_granularity`. A timer takes up to a jiffy more than it
+        /// is set to. From 63 jiffies on it takes up to eight more, from 504 on up to 64. It counts
+        /// where `timer_tick` and `delayed_ack_tick` are "0s".
         timer_wheel => wheel: bool,
         /// When the ticks of these clocks fall: "random", drawn for each host, or the time of the
         /// first.
