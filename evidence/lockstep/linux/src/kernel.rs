@@ -6,7 +6,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
 /// CONFIG_HZ = 250.
-pub const JIFFY_US: u64 = 4000;
+const JIFFY_US: u64 = 4000;
+/// Steps of the timer wheel up to this many jiffies (kernel/time/timer.c, level 3) begin together.
+const WHEEL_JIFFIES: u64 = 512;
 /// The kernel's address.
 pub const HERE: [u8; 4] = [10, 255, 0, 1];
 /// Second byte of the peers' addresses behind either device.
@@ -116,6 +118,22 @@ pub fn now_us() -> u64 {
     // SAFETY: `t` is a timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
     t.tv_sec as u64 * 1_000_000 + t.tv_nsec as u64 / 1000
+}
+
+/// When the steps of the timer wheel began together, once; by /proc/timer_list.
+pub fn wheel_began_us() -> Result<u64, String> {
+    let list = std::fs::read_to_string("/proc/timer_list").map_err(|e| format!("/proc/timer_list: {e}"))?;
+    let number = |line: &str| line.chars().filter(char::is_ascii_digit).collect::<String>().parse::<u64>().ok();
+    let find = |word: &str| list.lines().find(|line| line.trim_start().starts_with(word)).and_then(number);
+    let (now_ns, jiffies) = find("now at").zip(find("jiffies")).ok_or("/proc/timer_list has no time or no jiffies")?;
+    let tick_us = now_ns / 1000 / JIFFY_US * JIFFY_US;
+    Ok(tick_us - jiffies % WHEEL_JIFFIES * JIFFY_US)
+}
+
+/// The last such time before `at_us`.
+pub fn wheel_begins_us(began_us: u64, at_us: u64) -> u64 {
+    let round = WHEEL_JIFFIES * JIFFY_US;
+    began_us % round + (at_us - began_us % round) / round * round
 }
 
 pub struct Socket(OwnedFd);

@@ -193,6 +193,7 @@ fn run() -> Result<(), String> {
     let a = arguments()?;
     let devices = kernel::enter(&WINDOWS)?;
     kernel::in_real_time()?;
+    let wheel_us = kernel::wheel_began_us()?;
     let listener = kernel::Socket::new()?;
     listener.bind(kernel::HERE, receiving::PORT)?;
     listener.listen()?;
@@ -218,11 +219,11 @@ fn run() -> Result<(), String> {
                 Some(seed) => {
                     let path = if a.topic == Topic::Receiver {
                         let mut later = Vec::new();
-                        let path = Receiving::open(seed, next_port, &mut later);
+                        let path = Receiving::open(seed, next_port, wheel_us, &mut later);
                         hosts.schedule(next_port, later.into_iter().map(|(at, due)| (at, Due::Receiving(due))));
                         Path::Receiving(path)
                     } else {
-                        Path::Sending(Sending::open(Plan::new(a.topic, seed, a.cc), next_port)?)
+                        Path::Sending(Sending::open(Plan::new(a.topic, seed, a.cc), next_port, wheel_us)?)
                     };
                     hosts.paths.insert(next_port, path);
                     next_port = if next_port == u16::MAX { FIRST_PORT } else { next_port + 1 };

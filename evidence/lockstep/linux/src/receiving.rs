@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::kernel::{self, JIFFY_US, Socket};
+use crate::kernel::{self, Socket};
 use crate::plan::Topic;
 use crate::rng::Rng;
 use crate::wire::{self, Tcp};
@@ -54,12 +54,13 @@ pub struct Receiving {
 }
 
 impl Receiving {
-    pub fn open(seed: u64, port: u16, later: &mut Vec<(u64, Due)>) -> Receiving {
+    pub fn open(seed: u64, port: u16, wheel_us: u64, later: &mut Vec<(u64, Due)>) -> Receiving {
         let r = &mut Rng::new(seed, &[Topic::Receiver as u64]);
         let (sack, timestamps, ecn) = (r.chance(85), r.chance(85), r.chance(25));
         let rtt_us = r.range(4_000, 160_000);
         let arrivals = arrivals(r, rtt_us, ecn);
         let now = kernel::now_us();
+        let base_us = kernel::wheel_begins_us(wheel_us, now);
         let flag = |on: bool| u8::from(on);
         later.push((now + 1, Due::Syn));
         let mut path = Receiving {
@@ -69,14 +70,14 @@ impl Receiving {
             rtt_us,
             arrivals,
             peer: ([10, kernel::BY_ONE, 10, 2], port),
-            base_us: now / JIFFY_US * JIFFY_US,
+            base_us,
             isn: 0,
             scale: 0,
             packets: Vec::new(),
             socket: None,
             sent: Vec::new(),
             record: String::new(),
-            last_us: now / JIFFY_US * JIFFY_US,
+            last_us: base_us,
             over: false,
         };
         path.record = format!(

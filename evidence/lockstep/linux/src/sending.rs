@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::kernel::{self, FIELDS, JIFFY_US, Socket, State};
+use crate::kernel::{self, FIELDS, Socket, State};
 use crate::plan::Plan;
 use crate::receiver::{Receiver, Said};
 use crate::wire::{self, Tcp};
@@ -30,7 +30,7 @@ pub struct Sending {
     socket: Socket,
     peer: ([u8; 4], u16),
     here: ([u8; 4], u16),
-    /// The record's time 0: when the kernel's clock of jiffies ticks.
+    /// The record's time 0: when the steps of the kernel's timer wheel begin.
     base_us: u64,
     begun_us: u64,
     established_us: u64,
@@ -58,7 +58,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    pub fn open(plan: Plan, port: u16) -> Result<Sending, String> {
+    pub fn open(plan: Plan, port: u16, wheel_us: u64) -> Result<Sending, String> {
         let second = if plan.by_one { kernel::BY_ONE } else { kernel::IN_UNITS };
         let peer = ([10, second, plan.initial_window as u8, 1], port);
         let here = (kernel::HERE, port);
@@ -68,11 +68,12 @@ impl Sending {
         socket.never_lingers()?;
         socket.bind(here.0, here.1)?;
         let begun_us = kernel::now_us();
+        let base_us = kernel::wheel_begins_us(wheel_us, begun_us);
         let mut path = Sending {
             socket,
             peer,
             here,
-            base_us: begun_us / JIFFY_US * JIFFY_US,
+            base_us,
             begun_us,
             established_us: 0,
             isn: 0,
@@ -89,7 +90,7 @@ impl Sending {
             sent: Vec::new(),
             window: 0,
             record: String::new(),
-            last_us: begun_us / JIFFY_US * JIFFY_US,
+            last_us: base_us,
             state: [0; FIELDS.len()],
             over: false,
             plan,
