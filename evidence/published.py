@@ -7,7 +7,8 @@ and a tolerance. The tolerance stands in the file before the first run, and noth
 the mean over the seeds lies within the tolerance. A source may have further runs, each of which tests an explanation
 of a figure that is outside; these count as no figure.
 
-With --page the figures go to evidence/figures/published.json, and the tables to evidence/published.md.
+With --page the figures go to evidence/figures/published.json, the tables to evidence/published.md, and the counts
+to docs/validation.md.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ Kind = Literal["linux", "hardware", "simulation", "model"]
 FOLDER = page.ROOT / "evidence/published"
 FIGURES = page.DATA / "published.json"
 PAGE = page.ROOT / "evidence/published.md"
+SUMMARY = "| measurements and models that others published"
 KINDS: dict[str, str] = {
     "linux": "measured on Linux hosts",
     "hardware": "measured on other hosts and radios",
@@ -194,6 +196,20 @@ def counts(data: Json) -> str:
     return "\n".join(lines)
 
 
+def summary(data: Json) -> str:
+    """The row of docs/validation.md."""
+    rows = {kind: [r for s in data["sources"] if s["kind"] == kind for r in counted(s["rows"])] for kind in KINDS}
+    told_of = [f"{KINDS[kind]} {sum(r['inside'] for r in of)} of {len(of)}" for kind, of in rows.items() if of]
+    differs = "Prague's slow start on long, fast lines; Reno beside Prague"
+    notes = "[published](../evidence/published.md#figures-inside-by-kind-of-source)"
+    return f"{SUMMARY} | figures inside: {'; '.join(told_of)} | {differs} | {notes} |"
+
+
+def with_summary(text: str, data: Json) -> str:
+    lines = [summary(data) if line.startswith(SUMMARY) else line for line in text.split("\n")]
+    return "\n".join(lines)
+
+
 def text_of(data: Json) -> str:
     parts = []
     for s in data["sources"]:
@@ -241,6 +257,7 @@ def main() -> None:
         FIGURES.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
         body = page.with_part(PAGE.read_text(), "counts", counts(data))
         PAGE.write_text(page.with_part(body, "sources", text_of(data)))
+        page.SUMMARY.write_text(with_summary(page.SUMMARY.read_text(), data))
 
 
 if __name__ == "__main__":
