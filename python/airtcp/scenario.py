@@ -292,8 +292,8 @@ class Prague(ScenarioTable):
     """Parameters of TCP Prague."""
 
     least_paced_window: int | None = None
-    """Segments per round trip at which it paces at least. 2: reference implementation before version 0.7, which paces by
-    whole segments. 0: version 0.7, down to 100 kbit/s. Default: 0.
+    """Segments per round trip at which it paces at least. 2: reference implementation before version 0.7, which
+    paces by whole segments. 0: version 0.7, down to 100 kbit/s. Default: 0.
     """
 
     name: Literal["prague"] = field(default="prague", init=False)
