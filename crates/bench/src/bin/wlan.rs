@@ -43,7 +43,11 @@ fn main() {
             mcs: Some(number("mcs", "7") as u8),
             ..FixedConfig::default()
         })),
-        aggregation: Aggregation { max_frames: 64, formed_ahead: Some(number("ahead", "2") as u8), ..Aggregation::default() },
+        aggregation: Aggregation {
+            max_frames: 64,
+            formed_ahead: Some(number("ahead", "2") as u8),
+            ..Aggregation::default()
+        },
         transmit: if arg("path", "qdisc") == "qdisc" {
             TransmitConfig::Qdisc(Default::default())
         } else {
