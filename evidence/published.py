@@ -213,7 +213,7 @@ def with_summary(text: str, data: Json) -> str:
 def text_of(data: Json) -> str:
     parts = []
     for s in data["sources"]:
-        cited = f"{s['authors']}: [{s['title']}]({s['url']}), {s['venue']}, {s['year']}; {s['where']}."
+        cited = f"{s['authors']}: [{s['title']}]({s['url']}), {s['venue']}, {s['year']}.\n\nValues: {s['where']}."
         parts += [
             f"### {s['title']}",
             "",
