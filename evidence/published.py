@@ -217,7 +217,7 @@ def text_of(data: Json) -> str:
         parts += [
             f"### {s['title']}",
             "",
-            f"{cited} {KINDS[s['kind']].capitalize()}.",
+            f"{cited} They were {KINDS[s['kind']]}.",
             "",
             s["text"].strip(),
             "",
