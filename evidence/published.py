@@ -213,11 +213,11 @@ def with_summary(text: str, data: Json) -> str:
 def text_of(data: Json) -> str:
     parts = []
     for s in data["sources"]:
-        cited = f"{s['authors']}: [{s['title']}]({s['url']}), {s['venue']}, {s['year']}; {s['where']}."
+        cited = f"{s['authors']}: [{s['title']}]({s['url']}), {s['venue']}, {s['year']}.\n\nValues: {s['where']}."
         parts += [
             f"### {s['title']}",
             "",
-            f"{cited} {KINDS[s['kind']].capitalize()}.",
+            f"{cited} They were {KINDS[s['kind']]}.",
             "",
             s["text"].strip(),
             "",
