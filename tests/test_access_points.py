@@ -101,7 +101,8 @@ def mean_ampdu(name: str, standard: str) -> float:
         .air.filter(pl.col("direction") == "down")
         .collect()
     )
-    return float(air["mpdus"].sum() / air["ppdus"].sum())
+    mpdus, ppdus = (air[name].cast(pl.Float64).sum() for name in ("mpdus", "ppdus"))
+    return float(mpdus) / float(ppdus)
 
 
 def test_an_unknown_one_is_answered() -> None:

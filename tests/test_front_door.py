@@ -171,6 +171,7 @@ def test_a_variation_measures_every_kind_of_traffic(airtcp: Command, tmp_path: P
         assert len(sweep.measures) == len(figures)
         group = json.loads(airtcp("run", scenario, "--json").stdout)["groups"][0]
         for measure in sweep.measures.values():
+            assert not isinstance(measure, str)
             column = measure["value"].rpartition(".")[2]
             assert group[column] is not None, (kind, column)
     assert sorted(FIGURES) == sorted(_airtcp.names()["traffic"])

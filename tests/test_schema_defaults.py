@@ -7,6 +7,7 @@ two scenarios with different results one identity.
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from conftest import ROOT
 from test_random_scenarios import scenario as draw
 
 sys.path.insert(0, str(ROOT / "bench"))
-from bits import digest
+digest = importlib.import_module("bits").digest
 
 FILES = sorted([*ROOT.glob("examples/*.toml"), *ROOT.glob("playground/stories/*.toml")])
 WLAN = {
@@ -34,7 +35,7 @@ def results(scenario: dict[str, Any]) -> str:
     short = {**copy.deepcopy(scenario), "duration": "300ms", "warmup": "0s"}
     short.get("record", {}).pop("interval", None)
     try:
-        return digest(_airtcp.Checked.from_json(json.dumps(short), "x", []))
+        return str(digest(_airtcp.Checked.from_json(json.dumps(short), "x", [])))
     except (ValueError, RuntimeError) as error:
         return f"refused: {error}"
 

@@ -186,9 +186,9 @@ fn is_char(token: Option<&TokenTree>, char: char) -> bool {
 const WORDS_BEFORE_TUPLES: [&str; 14] =
     ["as", "box", "break", "dyn", "else", "for", "if", "in", "let", "match", "mut", "ref", "return", "while"];
 
-/// True if a comma before the closing bracket says nothing: rustfmt puts it there, or takes it away,
-/// as lines break. It makes a tuple of `(a,)`, and is a separator in `$(a,)*`. `before`: the token
-/// before the opening bracket.
+/// True if a comma before the closing bracket says nothing: rustfmt puts it there, or takes it
+/// away, as lines break. It makes a tuple of `(a,)`, and is a separator in `$(a,)*`. `before`: the
+/// token before the opening bracket.
 fn ends_in_idle_comma(delimiter: Delimiter, inner: &[TokenTree], before: Option<&TokenTree>) -> bool {
     let [_, .., last] = inner else { return false };
     if !is_char(Some(last), ',') || is_char(before, '$') {

@@ -144,7 +144,7 @@ impl FqCodelConfig {
             params: CodelParams {
                 target: self.target,
                 interval: self.interval,
-                // Of a station's queue there is no packet that must not be dropped.
+                // A station's queue has no packet that must not be dropped.
                 mtu: if ctx.mtu == 0 { 0 } else { ctx.mtu.saturating_add(header_bytes) },
                 ecn: self.ecn,
                 ce_threshold: self.ce_threshold,

@@ -20,7 +20,7 @@ impl Default for OutOfWindow {
 }
 
 impl OutOfWindow {
-    /// Whether one that comes now is answered; `least`: no two within this time.
+    /// True if one that comes now is answered; `least`: no two within this time.
     pub(super) fn answers(&mut self, now: Time, least: Span) -> bool {
         let too_soon = !self.answered_at.is_never() && now.since(self.answered_at) < least;
         if !too_soon {

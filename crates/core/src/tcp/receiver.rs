@@ -219,9 +219,9 @@ impl Receiver {
         taken
     }
 
-    /// For a driver with data the other way: the application sends some. Soon after data of the peer
-    /// it is an answer, and from then on ACKs wait for answers until a delayed ACK has waited in
-    /// vain (Linux 6.12, net/ipv4/tcp_output.c, `tcp_event_data_sent`).
+    /// For a driver with data the other way: the application sends some. Soon after data of the
+    /// peer it is an answer, and from then on ACKs wait for answers until a delayed ACK has
+    /// waited in vain (Linux 6.12, net/ipv4/tcp_output.c, `tcp_event_data_sent`).
     pub fn on_data_sent(&mut self, now: Time) {
         self.answers |= now.since(self.last_arrival) < self.config.receiver.delayed_ack;
     }

@@ -167,7 +167,7 @@ impl RttEstimator {
         })
     }
 
-    /// What was to be sent at the timeout has not left.
+    /// The segment of the timeout has not left.
     pub(super) fn take_back_off_back(&mut self) {
         self.backoff = self.backoff.saturating_sub(1);
     }

@@ -601,8 +601,8 @@ impl Sender {
         p.flags |= TcpFlags::ACK;
         if self.marks.is_some() {
             p.set_accurate_ecn(Marks::OF_NONE);
-            // With Accurate ECN all packets after the handshake can be marked, repeated data and pure
-            // ACKs, too (Linux since 6.18, include/net/tcp_ecn.h, `tcp_ecn_send`).
+            // With Accurate ECN all packets after the handshake can be marked, repeated data and
+            // pure ACKs, too (Linux since 6.18, include/net/tcp_ecn.h, `tcp_ecn_send`).
             p.ecn = self.config.ecn.capable();
         }
         p.ack = Seq32::from_offset(1 + u64::from(self.peer_fin));

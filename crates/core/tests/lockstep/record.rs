@@ -99,7 +99,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// What happened, what was sent then, and TCP_INFO after it.
+/// A step: an event, the segments sent after it, and TCP_INFO.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub at_us: u64,

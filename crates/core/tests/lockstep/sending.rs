@@ -170,8 +170,8 @@ impl<'a> Replay<'a> {
         self.drain();
     }
 
-    /// When an ACK comes to the sender. A pacing timer that is due in the same moment may run before
-    /// or after it: the kernel's did after it if that is the next step.
+    /// When an ACK comes to the sender. A pacing timer that is due in the same moment may run
+    /// before or after it: the kernel's did after it if that is the next step.
     fn arrival(&self, step: &Step, next: Option<&Step>) -> Time {
         let at = time(step.at_us);
         let soon = |next: &&Step| matches!(next.event, Event::Timer) && next.at_us <= step.at_us + EXACT_NOISE_US;

@@ -143,8 +143,8 @@ impl Device {
         Device { memory: Memory::default(), queues: Default::default(), config, features: FEATURES, requests: None }
     }
 
-    /// A device of `mac80211_hwsim`, whose queues have the indices of a network card's the other way
-    /// round.
+    /// A device of `mac80211_hwsim`, whose queues have the indices of a network card's the other
+    /// way round.
     pub fn radio() -> Device {
         Device {
             memory: Memory::default(),

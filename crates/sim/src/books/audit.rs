@@ -113,8 +113,8 @@ pub(crate) struct Snapshot {
     /// By link, from the packets in flight.
     pub on_lines: Vec<Option<OnLine>>,
     pub channels: Vec<ChannelSnapshot>,
-    /// By flow, `None` unless it is TCP: first and last byte outstanding at the sender, and the next
-    /// byte that the receiver waits for.
+    /// By flow, `None` unless it is TCP: first and last byte outstanding at the sender, and the
+    /// next byte that the receiver waits for.
     pub connections: Vec<Option<((u64, u64), u64)>>,
 }
 

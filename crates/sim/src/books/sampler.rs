@@ -17,7 +17,8 @@ pub(crate) type DaemonState = (u32, [u32; 3], Option<u32>);
 /// State of a link of a WLAN: counters, SNR, and the mode that would carry most.
 pub(crate) type AirState = (AirStats, f32, Mode);
 
-/// Most rows for which a table makes room before the run: longer ones grow, as a run may be stopped.
+/// Most rows for which a table makes room before the run: longer ones grow, as a run may be
+/// stopped.
 const MAX_ROOM: usize = 1 << 16;
 
 pub(crate) struct Sampler {

@@ -1,4 +1,4 @@
-//! What happens on a path, by topic and seed: the connection's options, the line, and the fate of
+//! Events of a path, by topic and seed: the connection's options, the line, and the fate of
 //! each transmission.
 
 use crate::rng::{Rng, hash};
@@ -37,7 +37,7 @@ impl Topic {
     }
 }
 
-/// What becomes of a transmission.
+/// Fate of a transmission.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Fate {
     pub lost: bool,
@@ -73,7 +73,7 @@ pub struct Plan {
     pub initial_window: u64,
     pub to_receiver_us: u64,
     pub to_sender_us: u64,
-    /// What a segment takes on the line.
+    /// Duration of a segment on the line.
     pub slot_us: u64,
     /// Times after the handshake and segments that the application writes.
     pub writes: Vec<(u64, u64)>,
@@ -226,7 +226,8 @@ impl Plan {
         self.acks.twice = r.pick(&[0, 0, 0, 10]);
     }
 
-    /// Of the `nth` transmission of a segment (from 0) that leaves at `at` after the handshake.
+    /// Fate of the `nth` transmission of a segment (from 0) that leaves at `at` after the
+    /// handshake.
     pub fn fate(&self, segment: u64, nth: u64, at_us: u64) -> Fate {
         let mut fate = self.drawn(&self.data, &[1, segment, nth], nth);
         let in_run =
@@ -236,7 +237,7 @@ impl Plan {
         fate
     }
 
-    /// Of the `nth` ACK.
+    /// Fate of the `nth` ACK.
     pub fn ack_fate(&self, nth: u64, at_us: u64) -> Fate {
         let mut fate = self.drawn(&self.acks, &[2, nth], 0);
         fate.lost |= self.is_out(at_us);
@@ -260,7 +261,7 @@ impl Plan {
         Fate { lost, marked, late_us: if late { late_us } else { 0 }, again_us: twice.then_some(again_us) }
     }
 
-    /// What the segment takes on the line: never the same, so that nothing happens in one instant.
+    /// Duration of the segment on the line: never the same, so that nothing happens in one instant.
     pub fn slot(&self, packet: u64) -> u64 {
         self.slot_us * (900 + hash(self.seed, &[3, packet]) % 200) / 1000
     }

@@ -2,7 +2,8 @@
 
 use crate::plan::Plan;
 
-/// What an ACK says; `echo`: which packet's timestamp (in order of sending), `None`: the SYN's.
+/// Fields of an ACK; `echo`: the packet whose timestamp it has (in order of sending), `None`: the
+/// SYN's.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     pub ack: u64,

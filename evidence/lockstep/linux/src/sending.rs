@@ -164,7 +164,7 @@ impl Sending {
         }
     }
 
-    /// What the kernel sent by itself is complete.
+    /// Segments that the kernel sent by itself are complete.
     pub fn on_quiet(&mut self, at_us: u64) -> Result<(), String> {
         let kind = if self.record.lines().count() == 1 { "O" } else { "T" };
         self.note(kind, at_us, "")
@@ -314,7 +314,7 @@ impl Sending {
     }
 }
 
-/// What has been given, for its line.
+/// Input given to the kernel, for its line of the record.
 pub struct Given {
     pub kind: &'static str,
     pub said: String,

@@ -7,7 +7,7 @@ pub const ACK: u8 = 16;
 pub const ECE: u8 = 64;
 pub const CWR: u8 = 128;
 
-/// What is looked at, and what is written.
+/// Fields of a segment that are read or written.
 #[derive(Clone, Debug, Default)]
 pub struct Tcp {
     pub from: ([u8; 4], u16),
@@ -17,7 +17,7 @@ pub struct Tcp {
     pub flags: u8,
     pub window: u16,
     pub ecn: u8,
-    /// Of a SYN.
+    /// Maximum segment size, in a SYN.
     pub mss: Option<u16>,
     pub wscale: Option<u8>,
     pub sack_permitted: bool,

@@ -16,8 +16,8 @@
 //!
 //! Valid: with SACK, as the RFC requires. Without SACK three duplicates show a loss, as in Linux.
 //!
-//! Deviations: The smallest round trip is that of the whole connection, where the RFC wants one that
-//! forgets. The DSACK factor is per connection, as
+//! Deviations: The smallest round trip is that of the whole connection, where the RFC wants one
+//! that forgets. The DSACK factor is per connection, as
 //! in the RFC, without Linux's bound of 255.
 
 use schemars::JsonSchema;

@@ -14,7 +14,8 @@ const SACK: u16 = 4;
 const SACK_BLOCK: u16 = 8;
 /// SACK blocks that never make room for the option.
 const LEAST_BLOCKS: u16 = 2;
-/// Marks after which an ACK leaves at once (`TCP_ACCECN_ACE_MAX_DELTA`): the field ACE counts seven.
+/// Marks after which an ACK leaves at once (`TCP_ACCECN_ACE_MAX_DELTA`): the field ACE counts
+/// seven.
 const MOST_MARKS: u32 = 6;
 
 #[derive(Debug, Default)]
@@ -70,9 +71,9 @@ impl Echo {
         self.how == Some(EcnEcho::Each) && p.len > 0 && (p.ecn == Ecn::Ce) != self.ece
     }
 
-    /// A packet, or several merged, came. Says whether it asks for an ACK at once. With Accurate ECN
-    /// it does if its ECN field is not that of the last one (Linux since 6.18, include/net/tcp_ecn.h,
-    /// `tcp_ecn_received_counters`).
+    /// A packet, or several merged, came. Says whether it asks for an ACK at once. With Accurate
+    /// ECN it does if its ECN field is not that of the last one (Linux since 6.18,
+    /// include/net/tcp_ecn.h, `tcp_ecn_received_counters`).
     pub(super) fn take(&mut self, p: &Packet, segments: u16) -> bool {
         let is_marked = p.ecn == Ecn::Ce;
         match self.how {
@@ -145,8 +146,8 @@ impl Echo {
     }
 }
 
-/// Bytes that the option takes with so many counters of three bytes: whole words. Beside SACK blocks
-/// it takes the place of two bytes of padding.
+/// Bytes that the option takes with so many counters of three bytes: whole words. Beside SACK
+/// blocks it takes the place of two bytes of padding.
 fn padded(counters: u16, beside_sack: bool) -> u16 {
     let bytes = 2 + 3 * counters;
     let padding = if beside_sack { 2 } else { 0 };

@@ -166,7 +166,7 @@ fn in_order_data_over_what_lay_above_the_hole_is_reported_as_come_twice() {
     // Two pieces apart: the lower one. Two that touch are one.
     assert_eq!(reports(&[(0, 1), (2, 1), (4, 1), (1, 4)])[3], (5, vec![(2, 3)]));
     assert_eq!(reports(&[(0, 1), (2, 1), (3, 1), (1, 4)])[3], (5, vec![(2, 4)]));
-    // What its beginning repeats goes before.
+    // The part that its beginning repeats goes before.
     assert_eq!(reports(&[(0, 2), (3, 1), (1, 3)])[2], (4, vec![(1, 2)]));
     // It ends where the other begins: nothing came twice.
     assert_eq!(reports(&[(0, 1), (2, 1), (1, 1)])[2], (3, vec![]));
@@ -179,7 +179,7 @@ fn a_segment_above_a_hole_that_came_in_part_reports_that_part() {
     assert_eq!(reports(&[(0, 1), (2, 2), (3, 2)])[2], (1, vec![(3, 4), (2, 5)]));
     assert_eq!(reports(&[(0, 1), (4, 2), (3, 2)])[2], (1, vec![(4, 5), (3, 6)]));
     assert_eq!(reports(&[(0, 1), (3, 1), (2, 3)])[2], (1, vec![(3, 4), (2, 5)]));
-    // Of two pieces the lower one.
+    // The lower one of two pieces.
     assert_eq!(reports(&[(0, 1), (3, 1), (5, 1), (2, 4)])[3], (1, vec![(3, 4), (2, 6)]));
 }
 

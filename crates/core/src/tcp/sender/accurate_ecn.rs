@@ -59,8 +59,8 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Report of a sender of data about its peer's packets. Marks of ACKs steer nothing, so they are not
-    /// counted.
+    /// Report of a sender of data about its peer's packets. Marks of ACKs steer nothing, so they
+    /// are not counted.
     pub(super) const OF_NONE: AccurateEcn = AccurateEcn { ace: 5, ce_bytes: None };
 
     /// So many segments came marked since the last ACK that was counted.
@@ -108,7 +108,7 @@ impl Marks {
                 }
             };
         };
-        // Of 24 bits, with a sign.
+        // A number of 24 bits, with a sign.
         let more = signed32(told.wrapping_sub(self.ce_bytes) << 8) >> 8;
         self.ce_bytes = told;
         let Ok(more) = u32::try_from(more) else {

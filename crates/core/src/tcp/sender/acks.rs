@@ -200,11 +200,11 @@ impl Sender {
         self.delivery.on_delivered(ack.now, ack.counted());
     }
 
-    /// Takes what came twice, before anything else is looked at. With `delivery_credit` it counts as
-    /// delivered once more, and a DSACK of more than was sent again says nothing: the network made
-    /// the copy (Linux 6.12, net/ipv4/tcp_input.c, `tcp_dsack_seen`). Retransmissions that it shows to
-    /// have been needless are those among the outstanding segments; of what is forgotten all counts
-    /// (`tcp_check_dsack`).
+    /// Takes what came twice, before anything else is looked at. With `delivery_credit` it counts
+    /// as delivered once more, and a DSACK of more than was sent again says nothing: the
+    /// network made the copy (Linux 6.12, net/ipv4/tcp_input.c, `tcp_dsack_seen`).
+    /// Retransmissions that it shows to have been needless are those among the outstanding
+    /// segments; of what is forgotten all counts (`tcp_check_dsack`).
     fn take_duplicate_sack(&mut self, p: &Packet, ack: &mut Ack) {
         if p.sack().is_empty() || self.config.loss_recovery.recovery != Recovery::Sack {
             return;
@@ -286,7 +286,8 @@ impl Sender {
         if frto != FrtoStep::Undecided {
             ack.repairs_nothing |= self.leave_states();
         }
-        // The answer to a probe counts among those that prove a recovery needless (`tcp_check_dsack`).
+        // The answer to a probe counts among those that prove a recovery needless
+        // (`tcp_check_dsack`).
         if ack.duplicate_sack.is_some() {
             self.on_needless(ack.needless_repeats);
         }
@@ -606,7 +607,7 @@ impl Sender {
         let rate = ack.rate.as_ref().and_then(|newest| {
             let sample = newest.sample(ack.now, &self.delivery, self.path.min_rtt);
             newest.commit(&mut self.delivery);
-            // What was SACKed before and taken back counts twice (`tcp_rate_gen`).
+            // Data that was SACKed before and taken back counts twice (`tcp_rate_gen`).
             sample.filter(|_| !self.sacks_taken_back)
         });
         AckSample {
@@ -627,7 +628,7 @@ impl Sender {
     }
 }
 
-/// Of `tcp_check_sack_reneging`.
+/// The least wait of `tcp_check_sack_reneging`.
 const SHORTEST_WAIT_FOR_SACKS: Span = Span::from_ms(10);
 
 #[cfg(test)]

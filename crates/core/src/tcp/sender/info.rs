@@ -29,7 +29,7 @@ pub struct SenderInfo {
     pub reordering: u32,
     /// Known to have arrived since the connection began, what came twice included.
     pub delivered: u64,
-    /// Of these, those that Accurate ECN has reported as marked; otherwise 0 (`tcpi_delivered_ce`).
+    /// Those of them that Accurate ECN has reported as marked; otherwise 0 (`tcpi_delivered_ce`).
     pub delivered_marked: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Span,

@@ -50,8 +50,8 @@ impl Sender {
         self.retry_after_refusal(now, timeouts, probes);
     }
 
-    /// What a timer sent has been refused: it goes again soon, and the timeout does not grow
-    /// (`tcp_retransmit_timer`, `tcp_send_probe0`).
+    /// A transmission by a timer has been refused: it goes again soon, and the timeout does not
+    /// grow (`tcp_retransmit_timer`, `tcp_send_probe0`).
     fn retry_after_refusal(&mut self, now: Time, timeouts: bool, probes: bool) {
         if timeouts && !self.board.is_empty() {
             self.rtt.take_back_off_back();

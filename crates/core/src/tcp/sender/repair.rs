@@ -405,8 +405,8 @@ impl Sender {
 
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's
     /// timestamp. It was late, not lost. Within a recovery the reduction is taken back once no
-    /// other retransmission is out (`tcp_try_undo_partial` of Linux since 3.11): true if it waits for
-    /// that, and nothing is repaired meanwhile.
+    /// other retransmission is out (`tcp_try_undo_partial` of Linux since 3.11): true if it waits
+    /// for that, and nothing is repaired meanwhile.
     pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) -> bool {
         if !self.config.spurious_rto.eifel {
             return false;
@@ -570,7 +570,7 @@ impl Sender {
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
             if self.board.is_reneged() {
                 self.sacks_taken_back = true;
-                // What comes again is not overtaken (`tcp_highest_sack_seq` without SACKs).
+                // Data that comes again is not overtaken (`tcp_highest_sack_seq` without SACKs).
                 self.newest.highest = self.snd_una;
             }
             let Sender { board, loss, .. } = self;

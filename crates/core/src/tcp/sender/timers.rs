@@ -1,9 +1,10 @@
 //! The instants that a sender waits for, and how the timer of transmissions is set.
 //!
-//! As in Linux one timer serves three purposes (`icsk_pending`, include/net/inet_connection_sock.h):
-//! the retransmission timeout, the tail loss probe, and segments that may only be late. To set it
-//! for one of them ends the wait for another. The timeout then follows: once a probe has left or
-//! late segments have been judged, it counts from when the first segment was sent.
+//! As in Linux one timer serves three purposes (`icsk_pending`,
+//! include/net/inet_connection_sock.h): the retransmission timeout, the tail loss probe, and
+//! segments that may only be late. To set it for one of them ends the wait for another. The timeout
+//! then follows: once a probe has left or late segments have been judged, it counts from when the
+//! first segment was sent.
 
 use super::Sender;
 use super::ack::Ack;
@@ -28,8 +29,8 @@ pub(super) struct Timers {
     pending: Pending,
     /// The next probe of a closed receive window (RFC 9293 section 3.8.6.1).
     pub persist: Time,
-    /// When a timer last made a window probe leave, and a retransmission after a timeout: the host's
-    /// own queue may refuse them at once.
+    /// When a timer last made a window probe leave, and a retransmission after a timeout: the
+    /// host's own queue may refuse them at once.
     pub probe_sent_at: Time,
     pub timeout_at: Time,
 }
@@ -81,8 +82,8 @@ impl Sender {
         self.timers.set(Pending::Timeout, self.timeout_from(now));
     }
 
-    /// The first segment has been sent again, and the timer is its own (`tcp_xmit_retransmit_queue`);
-    /// but not while late segments are waited for.
+    /// The first segment has been sent again, and the timer is its own
+    /// (`tcp_xmit_retransmit_queue`); but not while late segments are waited for.
     // [RFC6298-5-1] [RFC6675-6-1]
     pub(super) fn restart_timeout_for_repair(&mut self, now: Time) {
         if !self.timers.waits_for(Pending::Reordering) {
@@ -119,10 +120,10 @@ impl Sender {
         }
     }
 
-    /// `FLAG_SET_XMIT_TIMER` of `tcp_clean_rtx_queue` where nothing was acknowledged cumulatively: a
-    /// SACK starts the timer anew if what it tells of was sent before the first segment was (again).
-    /// So a repair is not timed out while others arrive, and the timeout of a segment that waits
-    /// is not put off for ever.
+    /// `FLAG_SET_XMIT_TIMER` of `tcp_clean_rtx_queue` where nothing was acknowledged cumulatively:
+    /// a SACK starts the timer anew if what it tells of was sent before the first segment was
+    /// (again). So a repair is not timed out while others arrive, and the timeout of a segment
+    /// that waits is not put off for ever.
     pub(super) fn sack_restarts_timer(&self, ack: &Ack) -> bool {
         self.config.loss_recovery.recovery == Recovery::Sack
             && self.config.rto.rtt_from_sack

@@ -174,7 +174,7 @@ impl Sender {
         let end = self.snd_nxt + u64::from(len);
         let fin = self.closing && self.config.connection.handshake && end == self.write_end;
         self.largest_window = self.largest_window.max(self.send_window);
-        // `tcp_push`, `tcp_mark_push`. What is written behind it before it leaves takes the mark away.
+        // `tcp_push`, `tcp_mark_push`. Data written behind it before it leaves takes the mark away.
         let mark = len > 0 && end == self.write_end;
         let segment = Segment {
             start: self.snd_nxt,

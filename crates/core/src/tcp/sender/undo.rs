@@ -58,7 +58,7 @@ impl Undo {
         self.first_retransmission_ts == 0
     }
 
-    /// What ends here is of the time before.
+    /// End of the data of the time before.
     pub(crate) fn marker(&self) -> u64 {
         self.marker
     }
@@ -129,8 +129,8 @@ mod tests {
         }
     }
 
-    /// `tcp_sacktag_one` of Linux 6.12: a segment sent once came twice, and that says nothing of the
-    /// one sent again.
+    /// `tcp_sacktag_one` of Linux 6.12: a segment sent once came twice, and that says nothing of
+    /// the one sent again.
     #[test]
     fn a_copy_of_what_was_sent_once_takes_nothing_back() {
         assert_eq!(Repairing::new().ack(0, &[(2, 3), (1, 4), (9, 10)]), (0, CaState::Recovery));

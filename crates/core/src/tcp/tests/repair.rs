@@ -14,9 +14,9 @@ fn ten_sent() -> (Sender, u64, Outputs) {
     (sender, mss, out)
 }
 
-/// The second and third are late. SACKs of what is above have both sent again at 100 and 105 ms, with
-/// the timestamps 101 and 106. Then the originals arrive, whose timestamp was 1. The ACK of the
-/// second leaves the third's retransmission out, and that of the third takes the reduction back
+/// The second and third are late. SACKs of what is above have both sent again at 100 and 105 ms,
+/// with the timestamps 101 and 106. Then the originals arrive, whose timestamp was 1. The ACK of
+/// the second leaves the third's retransmission out, and that of the third takes the reduction back
 /// (`tcp_try_undo_partial`).
 #[test]
 fn a_partial_undo_waits_until_no_retransmission_is_out() {
@@ -106,9 +106,9 @@ fn without_sack_recovery_is_held_until_more_is_acknowledged() {
     assert_eq!(sender.stats().fast_retransmits, 1);
 }
 
-/// The timeout at 400 ms sends the second again, with the timestamp 401. The ACK of its original takes
-/// the reduction back, but the repair goes on; the ACK of the third, which was sent once, ends it
-/// and is counted once more (`tcp_try_undo_loss`).
+/// The timeout at 400 ms sends the second again, with the timestamp 401. The ACK of its original
+/// takes the reduction back, but the repair goes on; the ACK of the third, which was sent once,
+/// ends it and is counted once more (`tcp_try_undo_loss`).
 #[test]
 fn without_sack_the_repair_of_a_timeout_goes_on_after_an_undo() {
     let (mut sender, mss, mut out) = ten_sent_without_sack();
@@ -123,8 +123,8 @@ fn without_sack_the_repair_of_a_timeout_goes_on_after_an_undo() {
     assert_eq!(sender.window().ssthresh, u32::MAX);
 }
 
-/// Ten segments fill the window of ten, and nothing is left to be sent. It was the window that stopped
-/// the sender all the same (`tcp_write_xmit`): above the threshold the ACK of ten adds one.
+/// Ten segments fill the window of ten, and nothing is left to be sent. It was the window that
+/// stopped the sender all the same (`tcp_write_xmit`): above the threshold the ACK of ten adds one.
 #[test]
 fn a_window_that_the_last_segment_fills_may_grow() {
     let c = config("linux-6", |c| {

@@ -40,9 +40,9 @@ fn a_sack_above_a_segment_that_was_sent_once_leaves_the_timeout() {
     assert_eq!(sender.deadline(), ms(138), "no news, and the timer stays");
 }
 
-/// The ACK of the first at 100 ms lets two new segments leave. The probe would be due 2 ms after two
-/// round trips, at 304 ms. But the timeout comes first: it counts from when the first segment was
-/// sent, since new data does not start it anew.
+/// The ACK of the first at 100 ms lets two new segments leave. The probe would be due 2 ms after
+/// two round trips, at 304 ms. But the timeout comes first: it counts from when the first segment
+/// was sent, since new data does not start it anew.
 #[test]
 fn a_probe_goes_in_the_place_of_the_timeout_of_the_first_segment() {
     let (mut sender, mss, mut out) = ten_at_once(|_| u64::MAX);
@@ -73,10 +73,10 @@ fn the_wait_for_late_segments_counts_from_when_they_were_sent() {
     assert_eq!((sender.deadline(), sender.stats().timeouts), (ms(430), 0));
 }
 
-/// Nothing comes after 100 ms: a probe at 304 ms, the timeout at 604 ms, which sends the second again.
-/// The ACK of it and of the third, which was sent once, takes the timeout back at 704 ms. The fourth
-/// has been out longer than a timeout, which bounds the next probe no more: two round trips and
-/// 2 ms later new data makes way for one.
+/// Nothing comes after 100 ms: a probe at 304 ms, the timeout at 604 ms, which sends the second
+/// again. The ACK of it and of the third, which was sent once, takes the timeout back at 704 ms.
+/// The fourth has been out longer than a timeout, which bounds the next probe no more: two round
+/// trips and 2 ms later new data makes way for one.
 #[test]
 fn a_timeout_that_has_passed_does_not_hurry_the_probe() {
     let (mut sender, mss, mut out) = ten_at_once(|mss| 10 * mss);

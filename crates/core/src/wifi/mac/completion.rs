@@ -60,7 +60,7 @@ struct Radio {
 }
 
 impl Completions {
-    /// Of radios that report as `configs` say.
+    /// Queues of radios that report as `configs` say.
     pub(super) fn new(configs: impl Iterator<Item = TxCompletion>) -> Completions {
         let radio = |config| Radio { config, batch_ends: Time::ZERO, waiting: VecDeque::new() };
         let radios: Vec<Radio> = configs.map(radio).collect();
@@ -117,7 +117,8 @@ mod tests {
         Time::ZERO + Span::from_ms(ms)
     }
 
-    /// Packets of 100 bytes complete at `times`, by radio and ms; the reports as (ms, flow, packets).
+    /// Packets of 100 bytes complete at `times`, by radio and ms; the reports as (ms, flow,
+    /// packets).
     fn reports(configs: &[TxCompletion], times: &[(usize, u64)]) -> Vec<(u64, u32, u32)> {
         let (mut all, mut out) = (Completions::new(configs.iter().copied()), AirOutputs::default());
         let mut told = Vec::new();

@@ -227,8 +227,8 @@ impl Contention {
         }
     }
 
-    /// The radio takes part in an exchange from now on, or no more: it has a response to send, or has
-    /// sent it.
+    /// The radio takes part in an exchange from now on, or no more: it has a response to send, or
+    /// has sent it.
     #[inline]
     pub(super) fn engage(&mut self, radio: RadioId, engaged: bool, now: Time) {
         let (r, categories) = (radio.index(), &mut self.categories);
