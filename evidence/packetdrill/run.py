@@ -102,7 +102,7 @@ def in_namespace(*command: str | Path) -> list[str]:
 def missing(program: Path | None) -> str | None:
     """Why the kernel's side cannot run here; None: it can."""
     if program is None:
-        return "no packetdrill: `make packetdrill` fetches it, then `./configure && make` in its folder"
+        return "no packetdrill: its README says how to build it; PATH or AIRTCP_KERNEL_PACKETDRILL names the program"
     try:
         done = subprocess.run(in_namespace("true"), capture_output=True, text=True, check=False)
     except OSError as error:
