@@ -5,6 +5,8 @@
 //! if the sender waits a while for reordering to resolve. Away from the sender it is prompt, too,
 //! and no timeout, if data flowed until just before it: a timer ends silence. The *timer* may have
 //! run out if the acknowledgement has stood still for nine tenths of the least timeout of RFC 6298.
+//! It may also run out a timeout after the first segment was sent, if SACK is in use: Linux counts
+//! from there where it had set the timer for a tail loss probe.
 //! That timeout is SRTT + 4 RTTVAR, without a minimum. Its minimum is 200 ms where losses were
 //! reported and the capture is not at the sender: repetitions wait in queues on their way there. A
 //! *timeout* repeats the first unacknowledged segment when the timer may have run out and there is
@@ -13,7 +15,10 @@
 //! anything sent later. A sender that had its reason for longer and did nothing does not act on it.
 //!
 //! 1. After a timeout, until the data that was outstanding then is acknowledged: **timeout** as
-//!    above, else **repair**.
+//!    above, but not within 5/4 of a round trip of the segment's last sending, as a timeout starts
+//!    the timer anew. If it is the first segment and three reports are in hand then, and nothing
+//!    sent later has arrived, the sender has taken the timeout back (F-RTO): **fast**. Else
+//!    **repair**.
 //! 2. In fast recovery, likewise: **timeout** as above; **fast** if three duplicates came after a
 //!    partial acknowledgement that was not answered, as with Reno; else **recovery**.
 //! 3. Reported missing (duplicate ACKs, SACK above it): **timeout** as above; **fast** if prompt,
@@ -99,6 +104,8 @@ impl Spurious {
 
 const PROMPT: Span = Span::from_ms(2);
 const AT_ONCE: Span = Span::from_ms(1);
+/// Timers run out so much later than they are set to.
+const TIMER_TICKS: Span = Span::from_ms(20);
 /// Reports that make a loss in the absence of anything cleverer (RFC 5681).
 const THRESHOLD: u32 = 3;
 /// IP identifications tell the order if at least so many of 16 steps are small ones.
@@ -123,6 +130,8 @@ struct Facts {
     /// SACKed above it; no more than make a loss are counted.
     above: u32,
     resent_before: bool,
+    /// After a timeout it is repeated once more within a round trip, as an ACK comes.
+    taken_back: bool,
 }
 
 impl Flow {
@@ -248,17 +257,34 @@ impl Flow {
         };
         let timer_ran = still >= least / 10 * 9;
         // Not an answer to anything, and at the time the timer is expected.
-        let on_time = quiet > at_once && still >= self.rtt.rto(at.near) / 20 * 19;
+        let rto = self.rtt.rto(at.near);
+        let on_time = quiet > at_once && still >= rto / 20 * 19;
+        // Where a tail loss probe was due the timeout counts from when the first segment was sent,
+        // which is before the last advance (`tcp_rearm_rto` of Linux since 3.10).
+        let age = original.map_or(Span::ZERO, |s| since(s.last_at));
+        let by_age = self.sack
+            && reported
+            && !resent_before
+            && quiet > at_once
+            && age >= rto / 20 * 19
+            && age <= rto + TIMER_TICKS;
+        // A timeout starts the timer anew.
+        let just_repeated =
+            resent_before && matches!(self.state, State::Loss { .. }) && age < round_trip + round_trip / 4;
         Facts {
             first,
             last: end >= self.max,
             prompt: quiet <= prompt_within || at.flowing,
             fresh,
-            timed_out: first && timer_ran && (!fresh || on_time) && !(at.flowing && reported),
+            timed_out: first
+                && !just_repeated
+                && (timer_ran && (!fresh || on_time) || by_age && !fresh)
+                && !(at.flowing && reported),
+            taken_back: first && just_repeated && !fresh && quiet <= at_once,
             quiet,
             silent: quiet.min(since(self.sent_at)),
             round_trip,
-            rto: self.rtt.rto(at.near),
+            rto,
             above,
             resent_before,
         }
@@ -270,6 +296,8 @@ impl Flow {
             State::Loss { undone, .. } if !(undone && reported) => {
                 if f.timed_out {
                     (Class::Timeout, "the timeout again")
+                } else if f.taken_back && self.dup_acks.max(f.above) >= THRESHOLD {
+                    (Class::Fast, "reported missing after a timeout that was taken back")
                 } else {
                     (Class::Repair, "outstanding when the timeout fired")
                 }

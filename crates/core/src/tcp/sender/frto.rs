@@ -98,7 +98,13 @@ impl Sender {
         // [RFC5682-2.1-3b] [RFC5682-3.1-1]
         if ack.original && (sack || !ack.retransmitted_data) {
             self.frto = FrtoState::Idle;
-            return self.on_spurious_timeout();
+            let duplicates = self.acks.duplicates;
+            self.on_spurious_timeout();
+            if sack {
+                // What has shown it is still missing below: the duplicates since the timeout count.
+                self.acks.duplicates = duplicates;
+            }
+            return;
         }
         if self.snd_nxt > self.high_seq {
             // [RFC5682-2.1-3a] [RFC5682-3.1-2]
