@@ -46,7 +46,8 @@ def _rate_control(scenario: Mapping[str, Any]) -> Iterator[str]:
     for wlan in scenario.get("wlans") or ():
         if (wlan.get("ap_radio") or {}).get("rate_control") is not None:
             continue
-        stations = [s["node"] for s in wlan["stations"] if (s.get("radio") or {}).get("rate_control") is not None]
+        tables = [station for station in wlan["stations"] if isinstance(station, Mapping)]
+        stations = [s["node"] for s in tables if (s.get("radio") or {}).get("rate_control") is not None]
         all_of_them = (wlan.get("station_radio") or {}).get("rate_control") is not None
         if stations or all_of_them:
             key = "`station_radio.rate_control`" if all_of_them else f"`radio.rate_control` of {_list(stations[:3])}"

@@ -2,7 +2,8 @@
 //!
 //! Source: drivers that hand up packet by packet: `ieee80211_rx` and `netif_rx` without NAPI
 //! (ath5k, brcmfmac and bcm4329 among others; drivers/net/wireless of Linux 6.12). The driver ath9k
-//! does so, too, with the packets of an A-MPDU in one tasklet: `napi` with `gro = false`. Windows
+//! does so, too, with the packets of an A-MPDU in one tasklet. That is `napi` with `gro = false`.
+//! Windows
 //! coalesces segments in cards that can (RSC), and those of clients mostly cannot. OS X has it for
 //! cards of 10 Gbit/s. FreeBSD has it since 7.0.
 //!
