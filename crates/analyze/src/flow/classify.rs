@@ -5,10 +5,10 @@
 //! if the sender waits a while for reordering to resolve. Away from the sender it is prompt, too,
 //! and no timeout, if data flowed until just before it: a timer ends silence. The *timer* may have
 //! run out if the acknowledgement has stood still for nine tenths of the least timeout of RFC 6298.
-//! It may also run out a timeout after the first segment was sent, if SACK is in use: Linux counts
-//! from there where it had set the timer for a tail loss probe.
 //! That timeout is SRTT + 4 RTTVAR, without a minimum. Its minimum is 200 ms where losses were
-//! reported and the capture is not at the sender: repetitions wait in queues on their way there. A
+//! reported and the capture is not at the sender: repetitions wait in queues on their way there.
+//! With SACK and losses reported, the timer may also have run out a full timeout after the first
+//! segment was sent. Linux counts from there where a tail loss probe was due. A
 //! *timeout* repeats the first unacknowledged segment when the timer may have run out and there is
 //! no fresh reason. A fresh reason is a third report within the prompt time, or the first report of
 //! something sent clearly later. For a segment that was repeated before, it is the report of
