@@ -101,7 +101,7 @@ impl Sender {
             let duplicates = self.acks.duplicates;
             self.on_spurious_timeout();
             if sack {
-                // What has shown it is still missing below: the duplicates since the timeout count.
+                // The segment below is still missing: the duplicates since the timeout count.
                 self.acks.duplicates = duplicates;
             }
             return;
