@@ -451,11 +451,6 @@ impl Receiver {
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
         }
-        if start != self.rcv_nxt || fin || !self.out_of_order.is_empty() {
-            // Data that came twice is reported by the next ACK or never, but for a segment of the
-            // fast path (tcp_data_queue).
-            self.duplicate = None;
-        }
         if start >= self.right_edge && p.len > 0 {
             self.stats.bytes_refused += u64::from(p.len);
             return self.send_ack(now, out);
@@ -505,10 +500,6 @@ impl Receiver {
                 self.duplicate = Some((s, e.min(filled)));
             }
             self.rcv_nxt = self.rcv_nxt.max(e);
-            // It covers what lay above the hole (`tcp_ofo_queue`).
-            if s < filled && self.duplicate.is_none() {
-                self.duplicate = Some((s, e.min(filled)));
-            }
         }
         self.stats.bytes_delivered = self.rcv_nxt - 1;
         let mut fin_now = false;
