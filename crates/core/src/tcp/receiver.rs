@@ -16,6 +16,7 @@
 //! more.
 
 mod compression;
+mod driver;
 mod echo;
 mod out_of_order;
 mod right_sizing;
@@ -195,58 +196,12 @@ impl Receiver {
         self.read_at = now;
     }
 
-    /// The application reads by [`Self::read`] alone, and has no rate of its own.
-    pub fn read_by_calls(&mut self) {
-        self.reads_by_calls = true;
-    }
-
-    /// With [`Self::read_by_calls`]: the application takes up to so many bytes; returns how many.
-    /// An ACK that waited for that leaves, and one that tells of twice the window (Linux 6.12,
-    /// net/ipv4/tcp.c, `__tcp_cleanup_rbuf`).
-    pub fn read(&mut self, now: Time, bytes: u64, out: &mut Outputs) -> u64 {
-        let taken = bytes.min(self.data_end() - self.read);
-        self.read += taken;
-        let owed = self.rcv_nxt - self.last_ack_sent;
-        let all_read = self.read == self.data_end();
-        let is_pushed = owed > 0 && self.pushed && all_read && !self.answers;
-        let is_due = owed > u64::from(self.full_segment) || is_pushed;
-        let offered = self.right_edge.saturating_sub(self.rcv_nxt);
-        let room = self.buffer.saturating_sub(self.data_end() - self.read + self.out_of_order.bytes());
-        let doubles = taken > 0 && room.min(self.window) >= (2 * offered).max(1) && 2 * offered <= self.buffer;
-        if is_due || doubles {
-            self.send_ack(now, out);
-        }
-        taken
-    }
-
-    /// For a driver with data the other way: the application sends some. Soon after data of the
-    /// peer it is an answer, and from then on ACKs wait for answers until a delayed ACK has
-    /// waited in vain (Linux 6.12, net/ipv4/tcp_output.c, `tcp_event_data_sent`).
-    pub fn on_data_sent(&mut self, now: Time) {
-        self.answers |= now.since(self.last_arrival) < self.config.receiver.delayed_ack;
-    }
-
-    /// Bytes that wait for the application.
-    pub fn unread(&self) -> u64 {
-        self.data_end() - self.read
-    }
-
     /// Loads what the next segment needs and changes nothing; see [`super::Sender::prefetch`].
     #[inline]
     pub fn prefetch(&self) {
         let hot = (self.rcv_nxt, self.right_edge, self.quick_acks, self.last_arrival, self.buffer, self.read_at);
         let more = (self.stats.segments_received, self.out_of_order.first(), self.syn_ack_at, self.incarnation);
         prefetch((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
-    }
-
-    /// An ACK leaves now, whatever waits: for a driver whose data carries it.
-    pub fn acknowledge(&mut self, now: Time, out: &mut Outputs) {
-        self.send_ack(now, out);
-    }
-
-    /// Data has come in order that no ACK covers yet.
-    pub fn owes_ack(&self) -> bool {
-        self.rcv_nxt > self.last_ack_sent
     }
 
     /// When [`Self::on_deadline`] is to be called; never: not at all.
