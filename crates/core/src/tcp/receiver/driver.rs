@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use crate::tcp::Outputs;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 impl Receiver {
     /// The application reads by [`Self::read`] alone, and has no rate of its own.
@@ -17,9 +17,7 @@ impl Receiver {
         let taken = bytes.min(self.data_end() - self.read);
         self.read += taken;
         let owed = self.rcv_nxt - self.last_ack_sent;
-        let all_read = self.read == self.data_end();
-        let is_pushed = owed > 0 && self.pushed && all_read && !self.answers;
-        let is_due = owed > u64::from(self.full_segment) || is_pushed;
+        let is_due = owed > self.quick.full_segment() || self.read == self.data_end() && self.is_due_when_read();
         let offered = self.right_edge.saturating_sub(self.rcv_nxt);
         let room = self.buffer.saturating_sub(self.data_end() - self.read + self.out_of_order.bytes());
         let doubles = taken > 0 && room.min(self.window) >= (2 * offered).max(1) && 2 * offered <= self.buffer;
@@ -33,7 +31,13 @@ impl Receiver {
     /// peer it is an answer, and from then on ACKs wait for answers until a delayed ACK has
     /// waited in vain (Linux 6.12, net/ipv4/tcp_output.c, `tcp_event_data_sent`).
     pub fn on_data_sent(&mut self, now: Time) {
-        self.answers |= now.since(self.last_arrival) < self.config.receiver.delayed_ack;
+        self.answers |= now.since(self.quick.last_data()) < self.quick.delay(true);
+    }
+
+    /// Retransmission timeout and smoothed round trip of this end by the data that it sends.
+    /// Without them those of the handshake count.
+    pub fn set_path(&mut self, timeout: Span, srtt: Span) {
+        self.quick.set_path(timeout, srtt);
     }
 
     /// Bytes that wait for the application.
