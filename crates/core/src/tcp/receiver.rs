@@ -31,7 +31,7 @@ use self::quick_acks::QuickAcks;
 use self::right_sizing::RightSizing;
 use super::out_of_window::OutOfWindow;
 use super::ticks::TickClock;
-use super::{Outputs, Recovery, TcpConfig, timestamp};
+use super::{Outputs, Recovery, TcpConfig, paws, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
 use crate::prefetch::prefetch;
@@ -270,9 +270,17 @@ impl Receiver {
         }
         let start = p.seq.to_offset(self.rcv_nxt);
         let fin = p.has(TcpFlags::FIN);
+        if paws::is_outdated(p, self.ts_recent) {
+            return self.discard_outdated(now, p, start, out);
+        }
         if p.len > 0 || fin {
-            self.on_data(now, p, (segments, segment_len), start, fin, out);
-        } else if start < self.last_ack_sent || (start < self.rcv_nxt && !self.limits_answers()) {
+            return self.on_data(now, p, (segments, segment_len), start, fin, out);
+        }
+        // An ACK without data tells a timestamp, too: that of the handshake is the first.
+        if start == self.last_ack_sent {
+            self.note_timestamp(p);
+        }
+        if start < self.last_ack_sent || (start < self.rcv_nxt && !self.limits_answers()) {
             // Below the window: a window probe or a keep-alive wants an answer (RFC 9293 section
             // 3.10.7.4). An ACK that is due anyway answers it, too (`tcp_sequence`).
             self.answer_out_of_window(now, out);
@@ -303,6 +311,30 @@ impl Receiver {
                 self.send_ack(now, out);
             }
         }
+    }
+
+    /// `tcp_replace_ts_recent`.
+    #[inline]
+    fn note_timestamp(&mut self, p: &Packet) {
+        if paws::is_current(p, self.ts_recent) {
+            self.ts_recent = p.ts_val;
+        }
+    }
+
+    /// `tcp_validate_incoming`, `tcp_send_dupack`.
+    #[cold]
+    fn discard_outdated(&mut self, now: Time, p: &Packet, start: u64, out: &mut Outputs) {
+        if p.len == 0 {
+            if start != self.rcv_nxt || !paws::is_late(p, self.ts_recent, self.config.rto.initial) {
+                self.answer_out_of_window(now, out);
+            }
+            return;
+        }
+        if start < self.rcv_nxt {
+            self.enter_quick_acks(u32::MAX);
+            self.duplicate = Some((start, self.rcv_nxt.min(start + u64::from(p.len))));
+        }
+        self.send_ack(now, out);
     }
 
     // ---- set-up and close
@@ -380,7 +412,7 @@ impl Receiver {
         let whole = |bytes: u64| if bytes == 0 { 0 } else { bytes.checked_div(u64::from(segment_len)).unwrap_or(0) };
         let end = start + u64::from(p.len);
         self.stats.segments_received += if p.len > 0 { u64::from(segments) } else { 0 };
-        self.note_ecn(now, p, segments, out);
+        let wish = self.note_ecn(now, p, segments, out);
         if p.len > 0 && end >= self.last_ack_sent {
             self.quick.schedule();
         }
@@ -388,17 +420,15 @@ impl Receiver {
         // ACK
         // covers. A segment that lies wholly below it had been acknowledged. It is not acceptable
         // (section 5.3 R2), and its echo would tell the sender that the repetition had been needed.
-        if p.ts_val != 0 && start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent {
-            self.ts_recent = p.ts_val;
+        let is_acceptable = start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent;
+        if is_acceptable {
+            self.note_timestamp(p);
         }
         if fin {
             self.fin_at = Some(end);
         }
-        if start != self.rcv_nxt || fin || !self.out_of_order.is_empty() {
-            // Data that came twice is reported by the next ACK or never, but for a segment of the
-            // fast path (tcp_data_queue).
-            self.duplicate = None;
-        }
+        // Data that came twice is reported by the next ACK or never (tcp_data_queue).
+        self.duplicate = None;
         if end + u64::from(fin) <= self.rcv_nxt {
             self.stats.bytes_duplicate += u64::from(p.len);
             self.stats.segments_duplicate += if p.len > 0 { u64::from(segments) } else { 0 };
@@ -426,6 +456,11 @@ impl Receiver {
             if start <= self.rcv_nxt {
                 self.quick.on_data(now, self.right_edge - self.last_ack_sent);
             }
+        }
+        match wish {
+            Wish::None => {}
+            Wish::OneAck => self.ack_now = true,
+            Wish::TwoAcks => self.enter_quick_acks(2),
         }
         // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate
         // (tcp_data_queue_ofo).
@@ -665,7 +700,7 @@ impl Receiver {
         }
     }
 
-    fn note_ecn(&mut self, now: Time, p: &Packet, segments: u16, out: &mut Outputs) {
+    fn note_ecn(&mut self, now: Time, p: &Packet, segments: u16, out: &mut Outputs) -> Wish {
         if p.ecn == Ecn::Ce {
             self.stats.ce_received += u64::from(segments);
         }
@@ -673,11 +708,7 @@ impl Receiver {
         if unacked && self.echo.changes_with(p) {
             self.send_ack(now, out);
         }
-        match self.echo.take(p, segments) {
-            Wish::None => {}
-            Wish::OneAck => self.ack_now = true,
-            Wish::TwoAcks => self.enter_quick_acks(2),
-        }
+        self.echo.take(p, segments)
     }
 
     // ---- window

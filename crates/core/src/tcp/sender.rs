@@ -582,7 +582,7 @@ impl Sender {
         is_too_old
     }
 
-    fn answer_out_of_window(&mut self, now: Time, out: &mut Outputs) {
+    pub(super) fn answer_out_of_window(&mut self, now: Time, out: &mut Outputs) {
         if self.out_of_window.answers(now, self.config.receiver.invalid_ratelimit) {
             self.send_pure_ack(now, out);
         }

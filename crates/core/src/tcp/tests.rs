@@ -7,6 +7,7 @@ mod against_ns2;
 mod connection;
 mod flow_control;
 mod frto;
+mod paws;
 mod recovery;
 mod reneging;
 mod repair;

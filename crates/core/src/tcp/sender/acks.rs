@@ -14,7 +14,7 @@ use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
 use crate::tcp::loss::Report;
-use crate::tcp::{Outputs, Recovery, timestamp};
+use crate::tcp::{Outputs, Recovery, paws, timestamp};
 use crate::units::{Span, Time};
 
 impl Sender {
@@ -23,6 +23,9 @@ impl Sender {
     // [RFC6675-5-10]
     pub(super) fn on_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         let number = p.ack.to_offset(self.snd_una);
+        if paws::is_outdated(p, self.ts_recent) && !self.is_disordered(p, number) {
+            return self.answer_out_of_window(now, out);
+        }
         if number > self.snd_nxt {
             return; // acknowledges what was never sent (RFC 9293 section 3.10.7.4)
         }
@@ -123,8 +126,22 @@ impl Sender {
             return false;
         }
         let newer = signed32(p.ts_val.wrapping_sub(self.ts_recent)) > 0;
-        self.ts_recent = p.ts_val;
+        if paws::is_current(p, self.ts_recent) {
+            self.ts_recent = p.ts_val;
+        }
         newer
+    }
+
+    /// A pure ACK that says nothing of the window and came late (`tcp_disordered_ack`): it is taken
+    /// although its timestamp is outdated.
+    #[cold]
+    fn is_disordered(&self, p: &Packet, number: u64) -> bool {
+        let window = u64::from(p.window);
+        p.len == 0
+            && !p.has(TcpFlags::FIN)
+            && number == self.snd_una
+            && (1..=self.send_window).contains(&window)
+            && paws::is_late(p, self.ts_recent, self.rtt.rto(&self.config))
     }
 
     fn take_send_window(&mut self, p: &Packet, number: u64) {
