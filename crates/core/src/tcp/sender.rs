@@ -153,6 +153,9 @@ pub struct Sender {
     newest: Newest,
     reduction: RateReduction,
     undo: Option<Undo>,
+    /// The threshold to which an undo returns, segments; 0: window and threshold stay reduced, as
+    /// an ECN echo has proved that there was congestion.
+    prior_ssthresh: u32,
     /// Timestamp of the first retransmission since none was out; 0: none.
     first_repeat_ts: u32,
     /// The evidence for the recovery under way, while its first retransmission waits for window and
@@ -259,6 +262,7 @@ impl Sender {
             newest: Newest::default(),
             reduction: RateReduction::default(),
             undo: None,
+            prior_ssthresh: 0,
             first_repeat_ts: 0,
             first_repair: None,
             frto: FrtoState::Idle,

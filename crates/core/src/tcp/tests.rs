@@ -8,6 +8,7 @@ mod connection;
 mod flow_control;
 mod frto;
 mod recovery;
+mod reduction;
 mod reneging;
 mod repair;
 mod segments_at_once;

@@ -53,6 +53,9 @@ impl Sender {
         // Checks if the repair was right, and if it is over.
         let reneged = ack.advanced && self.board.is_reneged();
         ack.repairs_nothing = reneged;
+        if ack.ece {
+            self.prior_ssthresh = 0;
+        }
         let frto = if reneged { FrtoStep::Usual } else { self.question_timeout(p, &mut ack) };
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
@@ -63,12 +66,12 @@ impl Sender {
             let sample = self.ack_sample(&ack);
             self.cc.pass_every_ack(&mut self.window, &self.path, &sample);
         }
-        self.react_to_ecn(&ack);
-        // Losses.
+        // Losses, and marks where there are none.
         if reneged {
             self.wait_for_sacks(now);
         } else {
             let waits = !ack.repairs_nothing && self.look_for_losses(&ack, frto, out);
+            self.react_to_ecn(&ack);
             if ack.restarts_timer && !waits {
                 self.set_transmission_timer(now);
             }

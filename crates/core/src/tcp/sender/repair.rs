@@ -100,13 +100,37 @@ impl Sender {
     pub(super) fn react_to_ecn(&mut self, ack: &Ack) {
         if ack.ece && matches!(self.path.state, CaState::Open | CaState::Disorder) {
             self.stats.ecn_reductions += 1;
-            self.reduce(CaState::Cwr);
+            self.reduce_for_congestion();
         }
+    }
+
+    /// `tcp_enter_cwr`: there is congestion for certain, so that no undo can follow.
+    pub(super) fn reduce_for_congestion(&mut self) {
+        self.begin_reduction(CaState::Cwr);
+        (self.undo, self.prior_ssthresh) = (None, 0);
+    }
+
+    /// `tcp_enter_recovery`. `ece`: the ACK that shows a loss tells of marks as well.
+    fn reduce_for_loss(&mut self, ece: bool) {
+        self.note_threshold();
+        self.undo = Some(self.new_undo());
+        self.begin_reduction(CaState::Recovery);
+        if ece {
+            self.prior_ssthresh = 0;
+        }
+    }
+
+    /// The threshold before a reduction. It is not below the window that it would have been
+    /// (`tcp_current_ssthresh`).
+    fn note_threshold(&mut self) {
+        let w = &self.window;
+        let reducing = matches!(self.path.state, CaState::Recovery | CaState::Cwr);
+        self.prior_ssthresh = if reducing { w.ssthresh } else { w.ssthresh.max(w.cwnd / 2 + w.cwnd / 4) };
     }
 
     /// Common start of a window reduction.
     // [RFC9438-4.6-1]
-    pub(super) fn reduce(&mut self, to: CaState) {
+    pub(super) fn begin_reduction(&mut self, to: CaState) {
         self.path.in_flight = self.in_flight();
         // [RFC6582-3.2-2a] [RFC6675-5-5]
         self.high_seq = self.snd_nxt;
@@ -114,7 +138,6 @@ impl Sender {
         // The probe's answer would only tell of the loss that is dealt with
         // (`tcp_init_cwnd_reduction`, as `tcp_enter_loss`).
         self.tail_loss_probe = None;
-        self.undo = Some(self.new_undo());
         let ssthresh = self.cc.ssthresh(&self.window, &self.path);
         self.enter(to);
         self.path.prior_cwnd = self.window.cwnd;
@@ -139,7 +162,7 @@ impl Sender {
         if out.is_none() {
             self.first_repeat_ts = 0;
         }
-        Undo::new(self.window.ssthresh, self.snd_una, out.map(|out| (out, self.first_repeat_ts)))
+        Undo::new(self.snd_una, out.map(|out| (out, self.first_repeat_ts)))
     }
 
     /// Returns as [`Self::detect_loss`].
@@ -178,14 +201,14 @@ impl Sender {
         if self.path.state == CaState::Loss && ack.delivered == 0 {
             return false;
         }
-        self.detect_loss(ack.now, true, out)
+        self.detect_loss(ack.now, Some(ack), out)
     }
 
     /// The wait for segments that may only be late is over: Linux, net/ipv4/tcp_recovery.c,
     /// `tcp_rack_reo_timeout`. The timeout follows once what is lost has been sent.
     pub(super) fn judge_late_segments(&mut self, now: Time, out: &mut Outputs) {
         let state = self.path.state;
-        self.detect_loss(now, false, out);
+        self.detect_loss(now, None, out);
         if state != CaState::Recovery && self.path.state == CaState::Recovery {
             self.on_recovery_by_timer();
         }
@@ -245,12 +268,13 @@ impl Sender {
     }
 
     /// Asks the loss policy about every hole and enters fast recovery on the first loss.
-    /// `by_ack`: an ACK is the reason. Then the timer is set for the last of the segments that may
-    /// only be late; true if there is one.
-    fn detect_loss(&mut self, now: Time, by_ack: bool, out: &mut Outputs) -> bool {
+    /// `ack` is the reason, if it is not the timer. Then the timer is set for the last of the
+    /// segments that may only be late; true if there is one.
+    fn detect_loss(&mut self, now: Time, ack: Option<&Ack>, out: &mut Outputs) -> bool {
         if self.nothing_is_missing() {
             return false;
         }
+        let by_ack = ack.is_some();
         let srtt = self.rtt.srtt();
         // By send times nothing changes until something has been delivered (`rack.advanced`).
         let looks = std::mem::take(&mut self.newest.advanced) || !by_ack || self.loss.scope() == Scope::Holes;
@@ -327,16 +351,24 @@ impl Sender {
             _ if found > 0 && self.may_begin_recovery(lost_again) => {
                 self.frto = FrtoState::Idle;
                 let evidence = self.evidence(Cause::FastRetransmit);
+                // The window was already reduced for this round trip.
                 let from_cwr = self.path.state == CaState::Cwr;
+                // The reduction goes on, with what has left in it: nothing is forced to leave
+                // (`tcp_enter_recovery`).
+                let goes_on = from_cwr && self.config.loss_recovery.prr;
                 if from_cwr {
-                    // The window was already reduced for this round trip.
-                    self.high_seq = self.snd_nxt;
+                    if !goes_on {
+                        self.high_seq = self.snd_nxt;
+                    }
+                    self.prior_ssthresh = 0;
+                    self.undo = Some(self.new_undo());
+                    (self.acks.partial, self.acks.at_reduction) = (0, self.acks.duplicates);
                     self.enter(CaState::Recovery);
                 } else if self.was_reduced_for_this() {
                     (self.acks.partial, self.acks.at_reduction) = (0, self.acks.duplicates);
                     self.enter(CaState::Recovery);
                 } else {
-                    self.reduce(CaState::Recovery);
+                    self.reduce_for_loss(ack.is_some_and(|ack| ack.ece));
                 }
                 if self.config.loss_recovery.recovery != Recovery::Sack {
                     self.board.mark_front_lost();
@@ -345,7 +377,7 @@ impl Sender {
                 self.stats.fast_retransmits += 1;
                 out.notices.push(Notice::EnteredRecovery);
                 self.path.in_flight = self.in_flight();
-                if self.owns_window && self.config.loss_recovery.recovery == Recovery::Sack {
+                if goes_on || self.owns_window && self.config.loss_recovery.recovery == Recovery::Sack {
                     // Linux 6.12: the control sets the window first (`tcp_cong_control` in
                     // `tcp_ack`), with nothing
                     // sent again yet, and window and pacing hold for every retransmission
@@ -466,20 +498,26 @@ impl Sender {
         if repairing {
             self.unmark_losses();
         }
-        if !self.owns_window {
-            let most = match self.config.undo.burst {
-                0 => self.path.cwnd_clamp,
-                burst => self.path.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
-            };
-            if self.config.undo.window_after_timeout || !undo.after_timeout {
-                self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
-            }
-            self.send_cwr &= self.window.ssthresh >= undo.ssthresh;
-            self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
-        }
+        self.restore_window(undo.after_timeout);
         if repairing && !goes_on {
             self.enter(CaState::Open);
         }
+    }
+
+    /// Window and threshold as they were, unless marks forbid it (`tcp_undo_cwnd_reduction`).
+    pub(super) fn restore_window(&mut self, after_timeout: bool) {
+        if self.owns_window || self.prior_ssthresh == 0 {
+            return;
+        }
+        let most = match self.config.undo.burst {
+            0 => self.path.cwnd_clamp,
+            burst => self.path.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
+        };
+        if self.config.undo.window_after_timeout || !after_timeout {
+            self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
+        }
+        self.send_cwr &= self.window.ssthresh >= self.prior_ssthresh;
+        self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
     }
 
     pub(super) fn on_rto(&mut self, now: Time, out: &mut Outputs) {
@@ -518,6 +556,7 @@ impl Sender {
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         // [RFC5681-3.1-15]
         if !repeated || self.config.rto_recovery.ssthresh_at_every_timeout {
+            self.note_threshold();
             let mut undo = self.new_undo();
             undo.after_timeout = !stays_open;
             if self.path.state != CaState::Recovery {

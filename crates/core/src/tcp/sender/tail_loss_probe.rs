@@ -127,7 +127,7 @@ impl Sender {
             self.tail_loss_probe = None;
             if self.path.state == CaState::Open {
                 // [RFC8985-7.4.2-2]
-                self.reduce(CaState::Cwr);
+                self.begin_reduction(CaState::Cwr);
                 if !self.owns_window {
                     self.window.cwnd = self.window.ssthresh.clamp(1, self.path.cwnd_clamp);
                 }

@@ -6,8 +6,6 @@ use crate::convert::signed32;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Undo {
-    /// Segments.
-    pub ssthresh: u32,
     /// The control has been told of a timeout.
     pub after_timeout: bool,
     /// Timestamp of the first retransmission since; zero until there is one, and again once its ACK
@@ -20,13 +18,12 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// A reduction happens with this threshold before it. `out`: retransmissions of an earlier one
-    /// are on their way, so many, the first of them with that timestamp. An ACK may be for one
-    /// of those, and DSACKs may.
-    pub(crate) fn new(ssthresh: u32, snd_una: u64, out: Option<(u32, u32)>) -> Undo {
+    /// A reduction happens. `out`: retransmissions of an earlier one are on their way, so many,
+    /// the first of them with that timestamp. An ACK may be for one of those, and DSACKs may.
+    pub(crate) fn new(snd_una: u64, out: Option<(u32, u32)>) -> Undo {
         let first_retransmission_ts = out.unwrap_or_default().1;
         let retransmissions = out.map(|out| out.0);
-        Undo { ssthresh, after_timeout: false, first_retransmission_ts, marker: snd_una, retransmissions }
+        Undo { after_timeout: false, first_retransmission_ts, marker: snd_una, retransmissions }
     }
 
     /// A segment is sent again, with that timestamp; 0: none.
@@ -150,7 +147,7 @@ mod tests {
     // [RFC9438-4.9.2-1]
     #[test]
     fn the_first_echo_after_the_first_retransmission_tells_once() {
-        let mut undo = Undo::new(10, 1, None);
+        let mut undo = Undo::new(1, None);
         assert_eq!(undo.is_for_original(99), None, "nothing was sent again");
         undo.on_retransmission(100);
         undo.on_retransmission(105);
@@ -158,17 +155,17 @@ mod tests {
         assert_eq!(undo.is_for_original(99), Some(true));
         undo.compares_no_more();
         assert_eq!(undo.is_for_original(99), None);
-        let mut undo = Undo::new(10, 1, None);
+        let mut undo = Undo::new(1, None);
         undo.on_retransmission(2);
         assert_eq!(undo.is_for_original(u32::MAX), Some(true), "timestamps wrap");
-        let mut undo = Undo::new(10, 1, None);
+        let mut undo = Undo::new(1, None);
         undo.on_retransmission(100);
         assert_eq!(undo.is_for_original(100), Some(false));
     }
 
     #[test]
     fn retransmissions_of_an_earlier_recovery_say_nothing_of_this_one() {
-        let mut undo = Undo::new(10, 1, Some((2, 90)));
+        let mut undo = Undo::new(1, Some((2, 90)));
         undo.on_retransmission(100);
         assert_eq!(undo.is_for_original(95), Some(false), "the ACK of one of them");
         assert!(!undo.on_needless(1), "two more may have been needless");
@@ -178,7 +175,7 @@ mod tests {
     // [RFC9438-4.9.2-1]
     #[test]
     fn it_takes_a_dsack_for_every_retransmission_since() {
-        let mut undo = Undo::new(10, 5_001, None);
+        let mut undo = Undo::new(5_001, None);
         assert!(!undo.on_needless(1), "nothing was sent again");
         (0..3).for_each(|_| undo.on_retransmission(0));
         assert!(!undo.on_needless(1), "what came before the first does not count");
