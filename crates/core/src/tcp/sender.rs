@@ -156,8 +156,9 @@ pub struct Sender {
     /// The threshold to which an undo returns, segments; 0: window and threshold stay reduced, as
     /// an ECN echo has proved that there was congestion.
     prior_ssthresh: u32,
-    /// Timestamp of the first retransmission since none was out; 0: none.
-    first_repeat_ts: u32,
+    /// Timestamp of the first retransmission since none was out, 0 without timestamps
+    /// (`retrans_stamp`).
+    first_repeat_ts: Option<u32>,
     /// The evidence for the recovery under way, while its first retransmission waits for window and
     /// pacing.
     first_repair: Option<Evidence>,
@@ -263,7 +264,7 @@ impl Sender {
             reduction: RateReduction::default(),
             undo: None,
             prior_ssthresh: 0,
-            first_repeat_ts: 0,
+            first_repeat_ts: None,
             first_repair: None,
             frto: FrtoState::Idle,
             frto_arrived: 0,

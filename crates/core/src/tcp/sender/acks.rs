@@ -53,6 +53,9 @@ impl Sender {
         // Checks if the repair was right, and if it is over.
         let reneged = ack.advanced && self.board.is_reneged();
         ack.repairs_nothing = reneged;
+        if let (Some(undo), Some(_)) = (&mut self.undo, ack.duplicate_sack) {
+            undo.on_needless(ack.needless_repeats);
+        }
         if ack.ece {
             self.prior_ssthresh = 0;
         }
@@ -270,7 +273,7 @@ impl Sender {
     /// Was the last timeout or retransmission needed? (F-RTO, Eifel)
     fn question_timeout(&mut self, p: &Packet, ack: &mut Ack) -> FrtoStep {
         let frto = if self.frto.is_undecided() { self.on_undecided_ack(ack) } else { FrtoStep::Usual };
-        if self.undo.is_some() && ack.advanced && frto != FrtoStep::Undecided {
+        if self.undo.is_some() && self.is_repairing() && ack.advanced && frto != FrtoStep::Undecided {
             ack.repairs_nothing = self.undo_if_spurious(p, ack);
         }
         if self.path.state == CaState::Loss && !ack.repairs_nothing {
@@ -289,13 +292,11 @@ impl Sender {
         if frto != FrtoStep::Undecided {
             ack.repairs_nothing |= self.leave_states();
         }
-        // The answer to a probe counts among those that prove a recovery needless
-        // (`tcp_check_dsack`).
+        let recovered = was_repairing && !self.is_repairing();
         if ack.duplicate_sack.is_some() {
-            self.on_needless(ack.needless_repeats);
+            self.undo_if_needless(ack);
         }
         let duplicate_sack = ack.tells_of_needless();
-        let recovered = was_repairing && !self.is_repairing();
         if ack.reordered || duplicate_sack || recovered {
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: ack.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
@@ -313,7 +314,8 @@ impl Sender {
 
     /// True if the timer is set for segments that may only be late.
     fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) -> bool {
-        let looks = ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery;
+        let looks =
+            ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery || self.board.lost_out() > 0;
         frto != FrtoStep::Undecided && looks && self.detect_loss_after(ack, out)
     }
 

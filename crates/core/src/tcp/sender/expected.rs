@@ -37,7 +37,6 @@ impl Sender {
             && self.marks.is_none()
             && self.acks.duplicates == 0
             && self.send_window > 0
-            && self.undo.is_none_or(|undo| undo.has_compared())
             && self.newest.highest <= self.snd_una
             && self
                 .board

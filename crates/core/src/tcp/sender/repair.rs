@@ -6,7 +6,7 @@ use super::frto::FrtoState;
 use super::timers::Pending;
 use super::undo::Undo;
 use super::{Evidence, Sender};
-use crate::convert::saturate32;
+use crate::convert::{saturate32, signed32};
 use crate::packet::Packet;
 use crate::tcp::cc::CaState;
 use crate::tcp::loss::{Hole, Report, Scope, Verdict};
@@ -98,7 +98,7 @@ impl Sender {
 
     /// RFC 3168 section 6.1.2: once per window of data, which the states tell.
     pub(super) fn react_to_ecn(&mut self, ack: &Ack) {
-        if ack.ece && matches!(self.path.state, CaState::Open | CaState::Disorder) {
+        if ack.ece && !ack.ignores_mark && matches!(self.path.state, CaState::Open | CaState::Disorder) {
             self.stats.ecn_reductions += 1;
             self.reduce_for_congestion();
         }
@@ -160,9 +160,9 @@ impl Sender {
     fn new_undo(&mut self) -> Undo {
         let out = self.board.retransmissions_out();
         if out.is_none() {
-            self.first_repeat_ts = 0;
+            self.first_repeat_ts = None;
         }
-        Undo::new(self.snd_una, out.map(|out| (out, self.first_repeat_ts)))
+        Undo::new(self.snd_una, out)
     }
 
     /// Returns as [`Self::detect_loss`].
@@ -435,36 +435,36 @@ impl Sender {
         }
     }
 
-    /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's
-    /// timestamp. It was late, not lost. Within a recovery the reduction is taken back once no
-    /// other retransmission is out (`tcp_try_undo_partial` of Linux since 3.11): true if it waits
-    /// for that, and nothing is repaired meanwhile.
-    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) -> bool {
-        if !self.config.spurious_rto.eifel {
+    /// An ACK that advances is for originals: it echoes a timestamp from before the first
+    /// retransmission (Eifel detection, RFC 3522), or nothing was sent again at all
+    /// (`tcp_packet_delayed`).
+    // [RFC9438-4.9.2-1]
+    fn is_for_originals(&self, p: &Packet) -> bool {
+        match self.first_repeat_ts {
+            Some(first) => first != 0 && p.ts_ecr != 0 && signed32(p.ts_ecr.wrapping_sub(first)) < 0,
+            None => self.config.loss_recovery.recovery == Recovery::Sack || self.snd_una < self.high_seq,
+        }
+    }
+
+    /// An ACK that advances may show that the repair under way is needless. Within a recovery the
+    /// reduction is taken back once no retransmission is out (`tcp_try_undo_partial` of Linux since
+    /// 3.11): true if it waits for that, and nothing is repaired meanwhile.
+    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &mut Ack) -> bool {
+        let partial = self.path.state == CaState::Recovery && self.snd_una < self.high_seq;
+        // `tcp_may_undo`: DSACKs tell within a recovery by themselves.
+        let by_dsack = !partial && self.undo.is_some_and(|undo| undo.was_needless());
+        if !(by_dsack || self.config.spurious_rto.eifel && self.is_for_originals(p)) {
             return false;
         }
-        let Some(is_original) = self.undo.as_ref().and_then(|undo| undo.is_for_original(p.ts_ecr)) else {
-            return false;
-        };
-        let spurious = is_original && self.is_repairing();
-        if spurious {
-            let partial = self.path.state == CaState::Recovery && self.snd_una < self.high_seq;
-            if partial {
-                // How far it was overtaken counts, though it was repeated.
-                self.note_reordering(ack.from, ack);
-            }
+        if partial {
+            // How far it was overtaken counts, though it was repeated.
+            self.note_reordering(ack.from, ack);
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
-            if partial && self.board.has_retransmission_out() && !self.halves_rate() {
+            if self.board.has_retransmission_out() && !self.halves_rate() {
                 return true;
             }
-        }
-        if let Some(undo) = &mut self.undo {
-            undo.compares_no_more();
-        }
-        if !spurious {
-            self.keep_undo_for_dsack();
-            return false;
+            ack.ignores_mark = true;
         }
         // Without SACK the repair of a timeout goes on (`tcp_try_undo_loss`).
         let goes_on = self.is_newreno_of_linux() && self.path.state == CaState::Loss;
@@ -473,10 +473,29 @@ impl Sender {
     }
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a
-    /// duplicate, it was needless.
-    pub(super) fn on_needless(&mut self, segments: u32) {
-        if self.undo.as_mut().is_some_and(|undo| undo.on_needless(segments)) {
-            self.take_back(false);
+    /// duplicate, it was needless (`tcp_try_undo_dsack`). The answer to a probe counts among them
+    /// (`tcp_check_dsack`). What is lost remains so, and may begin another recovery.
+    pub(super) fn undo_if_needless(&mut self, ack: &mut Ack) {
+        let Some(undo) = self.undo.filter(|undo| undo.was_needless()) else { return };
+        let in_recovery = self.path.state == CaState::Recovery;
+        if in_recovery || matches!(self.path.state, CaState::Open | CaState::Disorder) {
+            (self.undo, self.newest.advanced) = (None, true);
+            self.stats.undos += 1;
+            self.restore_window(undo.after_timeout);
+            if in_recovery {
+                ack.ignores_mark = true;
+                self.keep_open();
+            }
+        }
+    }
+
+    /// `tcp_try_keep_open`.
+    fn keep_open(&mut self) {
+        let missing = self.board.sacked_out() + self.board.lost_out() + self.acks.duplicates > 0;
+        let to = if missing || self.board.retransmissions_out().is_some() { CaState::Disorder } else { CaState::Open };
+        if self.path.state != to {
+            self.enter(to);
+            self.high_seq = self.snd_nxt;
         }
     }
 
@@ -500,7 +519,11 @@ impl Sender {
         }
         self.restore_window(undo.after_timeout);
         if repairing && !goes_on {
-            self.enter(CaState::Open);
+            if self.path.state == CaState::Recovery && self.snd_una < self.high_seq {
+                self.keep_open();
+            } else {
+                self.enter(CaState::Open);
+            }
         }
     }
 

@@ -228,12 +228,9 @@ impl Sender {
             self.restart_timeout_for_repair(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);
-        let sent_at = timestamp(now, &self.config);
-        if self.first_repeat_ts == 0 {
-            self.first_repeat_ts = sent_at;
-        }
+        self.first_repeat_ts.get_or_insert(timestamp(now, &self.config));
         if let Some(undo) = &mut self.undo {
-            undo.on_retransmission(sent_at);
+            undo.on_retransmission();
         }
         self.emit(now, &segment, true, ends_skb, out);
     }

@@ -5,6 +5,10 @@ use super::super::cc::{CaState, CcConfig};
 use super::*;
 
 fn ten_sent() -> (Sender, u64, Outputs) {
+    ten_sent_of(30)
+}
+
+fn ten_sent_of(segments: u64) -> (Sender, u64, Outputs) {
     let c = config("linux-6", |c| {
         (c.connection.handshake, c.ecn.enabled, c.timestamps.enabled) = (false, true, false);
         c.ecn.echo = EcnEcho::Latched;
@@ -14,7 +18,7 @@ fn ten_sent() -> (Sender, u64, Outputs) {
     let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
     let mut out = Outputs::default();
     sender.open(Time::ZERO, &mut out);
-    sender.write(Time::ZERO, 30 * mss, &mut out);
+    sender.write(Time::ZERO, segments * mss, &mut out);
     assert_eq!(segments_in(&mut out, mss).len(), 10);
     (sender, mss, out)
 }
@@ -87,4 +91,19 @@ fn an_undo_returns_to_no_less_than_three_quarters_of_the_window() {
     sender.on_packet(ms(at + 110), &ack_of(sent, &[], mss), &mut out);
     sender.on_packet(ms(at + 200), &ack_of(sent, &[(next, next + 1)], mss), &mut out);
     assert_eq!((sender.stats().undos, sender.window().ssthresh), (1, 6));
+}
+
+/// As in the first story, and nothing has been sent again when what was missing comes: it was late
+/// (`tcp_packet_delayed`). The recovery is over before its end, but the window stays reduced.
+#[test]
+fn a_recovery_in_which_nothing_was_sent_again_is_taken_back() {
+    let (mut sender, mss, mut out) = ten_sent();
+    sender.on_packet(ms(100), &marked(1, &[], mss), &mut out);
+    for (i, end) in [3, 4, 5].into_iter().enumerate() {
+        sender.on_packet(ms(102 + i as u64), &ack_of(1, &[(2, end)], mss), &mut out);
+    }
+    assert_eq!(sender.path().state, CaState::Recovery);
+    sender.on_packet(ms(105), &ack_of(5, &[], mss), &mut out);
+    assert_eq!((sender.stats().undos, sender.path().state, sender.window().ssthresh), (1, CaState::Open, 5));
+    assert_eq!(sender.stats().segments_retransmitted, 0);
 }

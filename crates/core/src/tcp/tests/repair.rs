@@ -141,3 +141,37 @@ fn a_window_that_the_last_segment_fills_may_grow() {
         assert_eq!(sender.window().cwnd, cwnd, "{segments} segments");
     }
 }
+
+/// The original of the second comes with the ACK of all ten. That ends the recovery and tells
+/// nothing of reordering: in the next window three SACKs show a loss at once.
+#[test]
+fn an_undo_at_the_end_of_a_recovery_is_no_sign_of_reordering() {
+    let (mut sender, mss, mut out) = ten_sent();
+    sender.on_packet(ms(100), &ack_of(1, &[(2, 5)], mss), &mut out);
+    let mut late = ack_of(10, &[], mss);
+    late.ts_ecr = 1;
+    sender.on_packet(ms(103), &late, &mut out);
+    assert_eq!((sender.stats().undos, sender.path().state), (1, CaState::Open));
+    sender.write(ms(103), 10 * mss, &mut out);
+    segments_in(&mut out, mss);
+    sender.on_packet(ms(203), &ack_of(10, &[(11, 14)], mss), &mut out);
+    assert_eq!(segments_in(&mut out, mss), [10]);
+}
+
+/// The second was overtaken, so that a loss is told after a quarter of a round trip: the fourth is
+/// sent again by a timer. A DSACK shows that this was needless, while the ninth is SACKed above a
+/// hole: the sender is in disorder (`tcp_try_keep_open`).
+#[test]
+fn an_undo_by_dsack_leaves_disorder_while_sacks_are_in() {
+    let (mut sender, mss, mut out) = ten_sent();
+    sender.on_packet(ms(100), &ack_of(1, &[(2, 3)], mss), &mut out);
+    sender.on_packet(ms(101), &ack_of(3, &[], mss), &mut out);
+    sender.on_packet(ms(102), &ack_of(3, &[(4, 7)], mss), &mut out);
+    let at = sender.deadline();
+    sender.on_deadline(at, &mut out);
+    assert_eq!((segments_in(&mut out, mss), sender.path().state), (vec![3], CaState::Recovery));
+    sender.on_packet(at + Span::from_ms(2), &ack_of(7, &[(8, 9)], mss), &mut out);
+    assert_eq!((sender.stats().undos, sender.path().state), (0, CaState::Recovery));
+    sender.on_packet(at + Span::from_ms(3), &ack_of(7, &[(3, 4), (8, 9)], mss), &mut out);
+    assert_eq!((sender.stats().undos, sender.path().state), (1, CaState::Disorder));
+}
