@@ -142,6 +142,27 @@ fn a_window_that_the_last_segment_fills_may_grow() {
     }
 }
 
+/// The second and third are taken for lost at 100 ms, and the second is sent again. Its original
+/// comes: nothing that was sent again is out, and the recovery is taken back. The third is still
+/// missing at 170 ms, but send times have told of it once (`tcp_rack_detect_loss`): its timeout,
+/// 300 ms after it was sent, repairs it.
+#[test]
+fn what_was_lost_needlessly_is_left_to_the_timeout() {
+    let (mut sender, mss, mut out) = ten_sent();
+    (4..7).for_each(|end| sender.on_packet(ms(100), &ack_of(1, &[(3, end)], mss), &mut out));
+    assert_eq!(segments_in(&mut out, mss), [1]);
+    let mut late = ack_of(2, &[(3, 6)], mss);
+    late.ts_ecr = 1;
+    sender.on_packet(ms(103), &late, &mut out);
+    assert_eq!((sender.stats().undos, sender.path().state), (1, CaState::Disorder));
+    sender.on_packet(ms(170), &ack_of(2, &[(3, 8)], mss), &mut out);
+    let timeout = sender.deadline();
+    assert!(segments_in(&mut out, mss).is_empty() && timeout >= ms(300), "{timeout}");
+    sender.on_deadline(timeout, &mut out);
+    assert_eq!((segments_in(&mut out, mss), sender.stats().timeouts), (vec![2], 1));
+    sender.check();
+}
+
 /// The original of the second comes with the ACK of all ten. That ends the recovery and tells
 /// nothing of reordering: in the next window three SACKs show a loss at once.
 #[test]
