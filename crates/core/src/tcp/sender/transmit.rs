@@ -201,6 +201,7 @@ impl Sender {
             self.set_timeout(now);
         }
         self.board.push(segment, self.delivery.stamp());
+        self.reduction.on_send();
         self.emit(now, &segment, false, ends_skb, out);
     }
 
@@ -232,6 +233,7 @@ impl Sender {
         if let Some(undo) = &mut self.undo {
             undo.on_retransmission();
         }
+        self.reduction.on_send();
         self.emit(now, &segment, true, ends_skb, out);
     }
 
@@ -280,7 +282,6 @@ impl Sender {
         self.small_queue.on_send(segment.len, &self.config);
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
-        self.reduction.on_send();
         // Linux does not space the first segments (`tcp_update_skb_after_send`).
         if self.stats.segments_sent >= UNPACED || self.config.pacing.rule == Pacing::RttOverCwnd {
             let outstanding = self.outstanding_after_ack;

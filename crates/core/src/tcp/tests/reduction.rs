@@ -107,3 +107,18 @@ fn a_recovery_in_which_nothing_was_sent_again_is_taken_back() {
     assert_eq!((sender.stats().undos, sender.path().state, sender.window().ssthresh), (1, CaState::Open, 5));
     assert_eq!(sender.stats().segments_retransmitted, 0);
 }
+
+/// All of ten segments are sent when the mark of the first cuts the window for five. A probe
+/// repeats the last, and its SACK shows that eight are lost. Two segments have arrived in the
+/// reduction, and the probe is none of those that have left in it: two may leave.
+#[test]
+fn a_probe_is_not_counted_in_a_reduction() {
+    let (mut sender, mss, mut out) = ten_sent_of(10);
+    sender.on_packet(ms(100), &marked(1, &[], mss), &mut out);
+    let at = sender.deadline();
+    sender.on_deadline(at, &mut out);
+    assert_eq!(segments_in(&mut out, mss), [9]);
+    sender.on_packet(at + Span::from_ms(100), &ack_of(1, &[(9, 10)], mss), &mut out);
+    assert_eq!(sender.path().state, CaState::Recovery);
+    assert_eq!(segments_in(&mut out, mss), [1, 2]);
+}

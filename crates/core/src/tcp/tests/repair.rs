@@ -196,3 +196,18 @@ fn an_undo_by_dsack_leaves_disorder_while_sacks_are_in() {
     sender.on_packet(at + Span::from_ms(3), &ack_of(7, &[(3, 4), (8, 9)], mss), &mut out);
     assert_eq!((sender.stats().undos, sender.path().state), (1, CaState::Disorder));
 }
+
+/// The receiver closes its window. No probe can be sent then, and the timeout counts from when the
+/// first was sent (`tcp_send_loss_probe`): it comes a jiffy after the probe would have.
+#[test]
+fn a_probe_that_does_not_fit_leaves_the_timeout_where_it_was() {
+    let (mut sender, mss, mut out) = ten_sent();
+    let mut closed = ack_of(2, &[], mss);
+    closed.window = 0;
+    sender.on_packet(ms(150), &closed, &mut out);
+    let probe = sender.deadline();
+    assert!(ms(300) <= probe && probe < ms(400), "{probe:?}");
+    sender.on_deadline(probe, &mut out);
+    assert_eq!((segments_in(&mut out, mss), sender.stats().tail_loss_probes), (vec![], 0));
+    assert!(sender.deadline() <= probe + Span::from_ms(8), "{:?}", sender.deadline());
+}
