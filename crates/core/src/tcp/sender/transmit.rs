@@ -52,7 +52,8 @@ impl Sender {
         self.small_queue.begin();
         self.skb.begin();
         let sent_to = self.snd_nxt;
-        let had_unsent = self.snd_nxt < self.write_end;
+        let fin_end = u64::from(self.closing && self.config.connection.handshake);
+        let had_unsent = self.snd_nxt < self.write_end + fin_end;
         loop {
             // [RFC6675-5-11]
             self.path.in_flight = self.in_flight();
@@ -115,9 +116,10 @@ impl Sender {
             self.send_new(now, saturate16(len), ends_skb, out);
         }
         let sent_new = self.snd_nxt > sent_to;
-        // `tcp_write_xmit`: a full window limits the sender, though nothing is left to be sent.
+        // `tcp_write_xmit`: a full window limits the sender, though nothing is left to be sent. But
+        // one that only repetitions fill says nothing.
         let is_full = self.path.in_flight >= self.window.cwnd && self.config.cwnd.slack == 0;
-        limited_by_cwnd |= had_unsent && is_full;
+        limited_by_cwnd = had_unsent && (limited_by_cwnd || is_full);
         if limited_by_cwnd || sent_new {
             self.window_use.note(limited_by_cwnd, self.board.packets_out(), self.snd_una, self.snd_nxt);
         }

@@ -211,3 +211,36 @@ fn a_probe_that_does_not_fit_leaves_the_timeout_where_it_was() {
     assert_eq!((segments_in(&mut out, mss), sender.stats().tail_loss_probes), (vec![], 0));
     assert!(sender.deadline() <= probe + Span::from_ms(8), "{:?}", sender.deadline());
 }
+
+/// Ten segments never fill a window of twenty. Two timeouts leave a window and a threshold of two.
+/// The repetitions fill that, but there is nothing new that it stops, so that it does not grow
+/// (`tcp_write_xmit` does not run).
+#[test]
+fn repetitions_that_fill_the_window_do_not_let_it_grow() {
+    let c = config("linux-6", |c| {
+        (c.connection.handshake, c.cwnd.initial) = (false, 20);
+        c.cc = CcConfig::by_name("reno").unwrap();
+    });
+    let mss = u64::from(c.mss());
+    let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
+    let mut out = Outputs::default();
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, 10 * mss, &mut out);
+    let mut now = Time::ZERO;
+    for next in 1..=2 {
+        while sender.stats().timeouts < next {
+            now = sender.deadline();
+            sender.on_deadline(now, &mut out);
+        }
+        if next == 1 {
+            now += Span::from_ms(100);
+            sender.on_packet(now, &ack_of(next, &[], mss), &mut out);
+        }
+    }
+    assert_eq!(sender.window().ssthresh, 2);
+    for acked in [2, 3, 4, 6] {
+        now += Span::from_ms(100);
+        sender.on_packet(now, &ack_of(acked, &[], mss), &mut out);
+        assert_eq!(sender.window().cwnd, 2, "ACK of {acked}");
+    }
+}
