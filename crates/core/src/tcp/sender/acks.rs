@@ -14,6 +14,7 @@ use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
 use crate::tcp::loss::Report;
+use crate::tcp::scoreboard::{SegFlags, Segment};
 use crate::tcp::{Outputs, Recovery, timestamp};
 use crate::units::{Span, Time};
 
@@ -234,6 +235,11 @@ impl Sender {
         } else {
             0
         };
+        // It came before what was sent again, and was overtaken (`tcp_sacktag_one`).
+        let overtaken = |s: &&Segment| s.has(SegFlags::SACKED) && s.has(SegFlags::EVER_RETRANSMITTED);
+        if let Some(first) = self.board.within(start.max(ack.number), end).find(overtaken) {
+            (ack.reordered, ack.overtaken_from) = (true, Some(first.start));
+        }
     }
 
     /// The extent of reordering is kept.
@@ -644,7 +650,6 @@ mod tests {
     use crate::packet::{FlowId, Kind, SackBlock};
     use crate::rng::Streams;
     use crate::tcp::profile::profile;
-    use crate::tcp::scoreboard::Segment;
     use crate::tcp::sender::Sender;
     use crate::units::Seq32;
 

@@ -197,6 +197,20 @@ fn an_undo_by_dsack_leaves_disorder_while_sacks_are_in() {
     assert_eq!((sender.stats().undos, sender.path().state), (1, CaState::Disorder));
 }
 
+/// The third is SACKed after it was sent again, and again: its original came after what is above
+/// it, five segments (`tcp_sacktag_one`).
+#[test]
+fn a_dsack_of_what_is_sacked_and_was_sent_again_tells_of_reordering() {
+    let (mut sender, mss, mut out) = ten_sent();
+    sender.on_packet(ms(100), &ack_of(1, &[(3, 6)], mss), &mut out);
+    sender.on_packet(ms(105), &ack_of(1, &[(3, 8)], mss), &mut out);
+    assert_eq!(segments_in(&mut out, mss), [1, 2]);
+    sender.on_packet(ms(204), &ack_of(1, &[(2, 8)], mss), &mut out);
+    assert_eq!(sender.info().reordering, 3);
+    sender.on_packet(ms(205), &ack_of(1, &[(2, 3), (2, 8)], mss), &mut out);
+    assert_eq!(sender.info().reordering, 6);
+}
+
 /// The receiver closes its window. No probe can be sent then, and the timeout counts from when the
 /// first was sent (`tcp_send_loss_probe`): it comes a jiffy after the probe would have.
 #[test]
