@@ -574,7 +574,9 @@ impl Sender {
         if !stays_open {
             self.begin_frto();
         }
-        self.timeouts_in_row += 1;
+        // What is sent again into a closed window is a probe of it, not a retry
+        // (`tcp_retransmit_timer`).
+        self.timeouts_in_row += u32::from(self.send_window > 0);
         self.path.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         // [RFC5681-3.1-15]

@@ -258,3 +258,31 @@ fn repetitions_that_fill_the_window_do_not_let_it_grow() {
         assert_eq!(sender.window().cwnd, 2, "ACK of {acked}");
     }
 }
+
+/// With a closed window a timeout probes it and counts as no retry: each halves the threshold, and
+/// the connection is not given up.
+#[test]
+fn timeouts_against_a_closed_window_are_no_retries() {
+    let c = config("linux-6", |c| {
+        (c.connection.handshake, c.timers.retries) = (false, 3);
+        c.cc = CcConfig::by_name("reno").unwrap();
+    });
+    let mss = u64::from(c.mss());
+    let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
+    let mut out = Outputs::default();
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, 10 * mss, &mut out);
+    let mut closed = ack_of(1, &[], mss);
+    closed.window = 0;
+    sender.on_packet(ms(100), &closed, &mut out);
+    let mut thresholds = Vec::new();
+    for timeouts in 1..=5 {
+        while sender.stats().timeouts < timeouts {
+            let at = sender.deadline();
+            sender.on_deadline(at, &mut out);
+        }
+        thresholds.push(sender.window().ssthresh);
+    }
+    assert_eq!(thresholds, [5, 2, 2, 2, 2]);
+    assert!(!sender.is_done());
+}
