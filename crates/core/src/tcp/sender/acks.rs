@@ -577,6 +577,7 @@ impl Sender {
             let above_holes = self.config.loss_recovery.recovery == Recovery::Sack && self.acks.grows_above_holes();
             if self.owns_window || ack.advanced || above_holes {
                 self.cc.on_ack(&mut self.window, &self.path, &sample);
+                self.window_use.begin(ack.now);
             }
         }
     }

@@ -80,6 +80,7 @@ impl Sender {
         self.outstanding_after_ack = self.board.packets_out();
         self.path.in_flight = self.in_flight();
         self.cc.on_ack(&mut self.window, &self.path, &sample);
+        self.window_use.begin(now);
         self.transmit(now, out);
         self.finish_if_done(out);
     }

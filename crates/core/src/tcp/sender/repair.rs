@@ -49,6 +49,7 @@ impl Sender {
                     let most = if self.halves_rate() { self.window.cwnd } else { self.path.cwnd_clamp };
                     // [RFC5681-4.3-5] [RFC5681-4.3-6]
                     self.window.cwnd = self.window.ssthresh.min(most).max(1);
+                    self.window_use.begin(self.path.now);
                 }
                 self.enter(CaState::Open);
                 self.keep_undo_for_dsack();
@@ -58,6 +59,7 @@ impl Sender {
             CaState::Cwr if self.snd_una > self.high_seq => {
                 if !self.owns_window {
                     self.window.cwnd = self.window.cwnd.min(self.window.ssthresh).max(1);
+                    self.window_use.begin(self.path.now);
                 }
                 self.enter(CaState::Open);
             }
@@ -539,6 +541,7 @@ impl Sender {
         if self.config.undo.window_after_timeout || !after_timeout {
             self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
         }
+        self.window_use.begin(self.path.now);
         self.send_cwr &= self.window.ssthresh >= self.prior_ssthresh;
         self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
     }
@@ -649,6 +652,7 @@ impl Sender {
         }
         // [RFC6298-5.4-1]
         self.window.cwnd_cnt = 0;
+        self.window_use.begin(now);
         self.retransmit(now, evidence, false, out);
         self.waits_for_ack = self.config.rto_recovery.sends_one && self.window.cwnd > 1;
     }

@@ -122,6 +122,7 @@ impl Sender {
         limited_by_cwnd = had_unsent && (limited_by_cwnd || is_full);
         if limited_by_cwnd || sent_new {
             self.window_use.note(limited_by_cwnd, self.board.packets_out(), self.snd_una, self.snd_nxt);
+            self.follow_application(now);
         }
         if sent_new {
             self.schedule_tail_loss_probe(now, false);
@@ -167,6 +168,7 @@ impl Sender {
             let halvings = (idle.as_ns() / rto.as_ns().max(1)).min(31) as u32;
             w.cwnd = (w.cwnd >> halvings).max(restart);
             w.cwnd_cnt = 0;
+            self.window_use.begin(now);
         }
         self.cc.on_restart(&mut self.window, &self.path, idle);
     }

@@ -286,3 +286,27 @@ fn timeouts_against_a_closed_window_are_no_retries() {
     assert_eq!(thresholds, [5, 2, 2, 2, 2]);
     assert!(!sender.is_done());
 }
+
+/// All of a window of twenty is acknowledged at 100 ms, and it is forty. One segment each is
+/// written at 250 and 450 ms. The latter comes more than a timeout after the last ACK, and one was
+/// in use: the window falls half way to the first (`tcp_cwnd_application_limited`).
+#[test]
+fn a_window_that_the_application_does_not_use_falls() {
+    let c = config("linux-6", |c| {
+        (c.connection.handshake, c.cwnd.initial) = (false, 20);
+        c.cc = CcConfig::by_name("reno").unwrap();
+    });
+    let mss = u64::from(c.mss());
+    let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
+    let mut out = Outputs::default();
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, 20 * mss, &mut out);
+    sender.on_packet(ms(100), &ack_of(20, &[], mss), &mut out);
+    assert_eq!(sender.window().cwnd, 40);
+    let windows = [250, 450, 460].map(|at| {
+        sender.write(ms(at), mss, &mut out);
+        sender.window().cwnd
+    });
+    assert_eq!(windows, [40, 25, 25]);
+    assert_eq!(sender.window().ssthresh, u32::MAX);
+}
