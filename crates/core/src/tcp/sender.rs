@@ -153,8 +153,12 @@ pub struct Sender {
     newest: Newest,
     reduction: RateReduction,
     undo: Option<Undo>,
-    /// Timestamp of the first retransmission since none was out; 0: none.
-    first_repeat_ts: u32,
+    /// The threshold to which an undo returns, segments; 0: window and threshold stay reduced, as
+    /// an ECN echo has proved that there was congestion.
+    prior_ssthresh: u32,
+    /// Timestamp of the first retransmission since none was out, 0 without timestamps
+    /// (`retrans_stamp`).
+    first_repeat_ts: Option<u32>,
     /// The evidence for the recovery under way, while its first retransmission waits for window and
     /// pacing.
     first_repair: Option<Evidence>,
@@ -259,7 +263,8 @@ impl Sender {
             newest: Newest::default(),
             reduction: RateReduction::default(),
             undo: None,
-            first_repeat_ts: 0,
+            prior_ssthresh: 0,
+            first_repeat_ts: None,
             first_repair: None,
             frto: FrtoState::Idle,
             frto_arrived: 0,

@@ -9,6 +9,7 @@ mod flow_control;
 mod frto;
 mod paws;
 mod recovery;
+mod reduction;
 mod reneging;
 mod repair;
 mod segments_at_once;

@@ -108,11 +108,11 @@ impl<'a> Replay<'a> {
         self.drain();
     }
 
-    /// Lets the timers run that the kernel has had for certain by `at`.
-    fn run_timers(&mut self, at: Time) {
-        for _ in 0..1000 {
+    /// Lets the timers run that the kernel has had for certain by `at`; whether there were any.
+    fn run_timers(&mut self, at: Time) -> bool {
+        for n in 0..1000 {
             if !self.armed.is_over(at) {
-                return;
+                return n > 0;
             }
             self.fire(self.armed.due);
         }
@@ -201,9 +201,10 @@ impl<'a> Replay<'a> {
             }
             Event::Ack(ack) => self.ack(ack),
             _ => {
-                self.run_timers(at);
+                // A change without a packet shows no earlier than before the next event.
+                let had_any = self.run_timers(at) && step.sent.is_empty();
                 let expected = step.sent.len();
-                if self.sent.is_empty() && !self.timer(at, expected) {
+                if self.sent.is_empty() && !had_any && !self.timer(at, expected) {
                     let due = self.armed.due;
                     let due = if due.is_never() { "never".to_owned() } else { format!("{} us", due.as_ns() / 1000) };
                     return Some(("no timer is due", format!("{} at {} us", step.sent.join(","), step.at_us), due));

@@ -52,7 +52,8 @@ impl Sender {
         self.small_queue.begin();
         self.skb.begin();
         let sent_to = self.snd_nxt;
-        let had_unsent = self.snd_nxt < self.write_end;
+        let fin_end = u64::from(self.closing && self.config.connection.handshake);
+        let had_unsent = self.snd_nxt < self.write_end + fin_end;
         loop {
             // [RFC6675-5-11]
             self.path.in_flight = self.in_flight();
@@ -115,11 +116,13 @@ impl Sender {
             self.send_new(now, saturate16(len), ends_skb, out);
         }
         let sent_new = self.snd_nxt > sent_to;
-        // `tcp_write_xmit`: a full window limits the sender, though nothing is left to be sent.
+        // `tcp_write_xmit`: a full window limits the sender, though nothing is left to be sent. But
+        // one that only repetitions fill says nothing.
         let is_full = self.path.in_flight >= self.window.cwnd && self.config.cwnd.slack == 0;
-        limited_by_cwnd |= had_unsent && is_full;
+        limited_by_cwnd = had_unsent && (limited_by_cwnd || is_full);
         if limited_by_cwnd || sent_new {
             self.window_use.note(limited_by_cwnd, self.board.packets_out(), self.snd_una, self.snd_nxt);
+            self.follow_application(now);
         }
         if sent_new {
             self.schedule_tail_loss_probe(now, false);
@@ -165,6 +168,7 @@ impl Sender {
             let halvings = (idle.as_ns() / rto.as_ns().max(1)).min(31) as u32;
             w.cwnd = (w.cwnd >> halvings).max(restart);
             w.cwnd_cnt = 0;
+            self.window_use.begin(now);
         }
         self.cc.on_restart(&mut self.window, &self.path, idle);
     }
@@ -201,6 +205,7 @@ impl Sender {
             self.set_timeout(now);
         }
         self.board.push(segment, self.delivery.stamp());
+        self.reduction.on_send();
         self.emit(now, &segment, false, ends_skb, out);
     }
 
@@ -224,17 +229,15 @@ impl Sender {
         // (net/ipv4/tcp_rate.c, Linux 6.12).
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
         let is_first = segment.start == self.snd_una;
-        if self.config.loss_recovery.recovery == Recovery::Sack && is_first {
+        if is_first && (self.config.loss_recovery.recovery == Recovery::Sack || self.is_newreno_of_linux()) {
             self.restart_timeout_for_repair(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);
-        let sent_at = timestamp(now, &self.config);
-        if self.first_repeat_ts == 0 {
-            self.first_repeat_ts = sent_at;
-        }
+        self.first_repeat_ts.get_or_insert(timestamp(now, &self.config));
         if let Some(undo) = &mut self.undo {
-            undo.on_retransmission(sent_at);
+            undo.on_retransmission();
         }
+        self.reduction.on_send();
         self.emit(now, &segment, true, ends_skb, out);
     }
 
@@ -283,7 +286,6 @@ impl Sender {
         self.small_queue.on_send(segment.len, &self.config);
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
-        self.reduction.on_send();
         // Linux does not space the first segments (`tcp_update_skb_after_send`).
         if self.stats.segments_sent >= UNPACED || self.config.pacing.rule == Pacing::RttOverCwnd {
             let outstanding = self.outstanding_after_ack;
