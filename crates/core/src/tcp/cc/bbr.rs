@@ -209,11 +209,18 @@ pub(super) fn initial_bps(w: &Window, path: &Path, gain: u32) -> u64 {
     to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), gain, path)
 }
 
-/// Size of one burst of the sender: a millisecond's worth, one or two segments at least.
+/// Segments of one burst at least: below 1.2 Mbit/s of payload they leave one by one (Linux,
+/// `bbr_min_tso_segs`).
+pub(super) fn least_burst(pacing_bps: u64, path: &Path) -> u32 {
+    let payload_bps = u128::from(pacing_bps) * u128::from(path.mss) / u128::from(path.wire_bytes.max(1));
+    if payload_bps < 1_200_000 { 1 } else { 2 }
+}
+
+/// Size of one burst of the sender: a millisecond's worth, [`least_burst`] at least.
 pub(super) fn send_quantum(pacing_bps: u64, path: &Path) -> u32 {
     let floor = if pacing_bps < 1_200_000 { 1 } else { 2 };
     let bytes = (pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
-    saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(floor, 127)
+    saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(least_burst(pacing_bps, path), 127)
 }
 
 impl Bbr {
@@ -242,6 +249,11 @@ impl Bbr {
             Mode::ProbeBw => CWND_GAIN,
             Mode::ProbeRtt => UNIT,
         }
+    }
+
+    /// Wire bits per second at which it paces.
+    fn bps(&self, w: &Window, path: &Path) -> u64 {
+        if self.pacing_bps == 0 { initial_bps(w, path, HIGH_GAIN) } else { self.pacing_bps }
     }
 
     fn set_pacing_rate(&mut self, w: &Window, path: &Path, gain: u32) {
@@ -579,8 +591,11 @@ impl CongestionControl for Bbr {
     }
 
     fn pacing_rate(&self, w: &Window, path: &Path) -> Option<DataRate> {
-        let bps = if self.pacing_bps == 0 { initial_bps(w, path, HIGH_GAIN) } else { self.pacing_bps };
-        Some(DataRate::from_bps(bps.max(1)))
+        Some(DataRate::from_bps(self.bps(w, path).max(1)))
+    }
+
+    fn min_tso_segs(&self, w: &Window, path: &Path) -> Option<u32> {
+        Some(least_burst(self.bps(w, path), path))
     }
 
     fn owns_window(&self) -> bool {

@@ -235,6 +235,12 @@ pub trait CongestionControl {
         None
     }
 
+    /// Segments handed down at once at least, whatever the rate: `min_tso_segs` of Linux's
+    /// `tcp_congestion_ops`. `None`: as many as the connection's option says.
+    fn min_tso_segs(&self, _w: &Window, _path: &Path) -> Option<u32> {
+        None
+    }
+
     /// Part of the window above `cwnd`, in 2^-32 segments, if a control keeps the window as a real
     /// number. Pacing by cwnd counts this part; the limit of packets in flight does not.
     fn cwnd_fraction(&self) -> u32 {

@@ -1,0 +1,103 @@
+//! BBR's sender beside a kernel 6.18 that was given the same ACKs: paths of evidence/lockstep by
+//! hand, each to where a rule shows.
+
+use super::*;
+use crate::tcp::cc::{CaState, CcConfig};
+use crate::tcp::loss::LossConfig;
+
+const MSS: u32 = 1448;
+
+struct Story {
+    sender: Sender,
+    now: Time,
+    out: Outputs,
+    /// Timestamps of the SYN and of the data.
+    stamps: Vec<u32>,
+}
+
+impl Story {
+    /// Connected after `rtt`, with nothing written.
+    fn new(rtt: Span, initial_window: u32, change: impl FnOnce(&mut TcpConfig)) -> Story {
+        let c = config("linux-6", |c| {
+            c.cc = CcConfig::by_name("bbr").unwrap();
+            (c.cwnd.initial, c.cwnd.restart_window) = (initial_window, initial_window);
+            change(c);
+        });
+        let sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
+        let mut story = Story { sender, now: Time::ZERO + Span::from_ms(1000), out: Outputs::default(), stamps: vec![] };
+        story.sender.open(story.now, &mut story.out);
+        let syn = story.out.packets.pop().unwrap();
+        story.now += rtt;
+        let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+        (p.flags, p.ack, p.window) = (TcpFlags::SYN | TcpFlags::ACK, Seq32(1), 65_535);
+        (p.ts_val, p.ts_ecr) = (1, syn.ts_val);
+        story.sender.on_packet(story.now, &p, &mut story.out);
+        story.stamps.push(syn.ts_val);
+        story.sent();
+        story
+    }
+
+    /// Numbers of the segments that have left.
+    fn sent(&mut self) -> Vec<u64> {
+        let data: Vec<Packet> = self.out.packets.drain(..).filter(|p| p.len > 0).collect();
+        self.stamps.extend(data.iter().map(|p| p.ts_val));
+        data.iter().map(|p| u64::from((p.seq.0 - 1) / MSS)).collect()
+    }
+
+    fn write(&mut self, segments: u64) -> Vec<u64> {
+        self.sender.write(self.now, segments * u64::from(MSS), &mut self.out);
+        self.sent()
+    }
+
+    /// An ACK after so many microseconds, which echoes the `echoed`th of what was sent; 0: the SYN.
+    fn ack(&mut self, us: u64, segments: u32, echoed: usize) -> Vec<u64> {
+        self.now += Span::from_us(us);
+        let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+        (p.flags, p.seq, p.ack, p.window) = (TcpFlags::ACK, Seq32(1), Seq32(1 + segments * MSS), 2_896_896);
+        (p.ts_val, p.ts_ecr) = (1 + saturated_ms(self.now), self.stamps[echoed]);
+        self.sender.on_packet(self.now, &p, &mut self.out);
+        self.sent()
+    }
+
+    /// The next timer.
+    fn timer(&mut self) -> Vec<u64> {
+        self.now = self.sender.deadline();
+        self.sender.on_deadline(self.now, &mut self.out);
+        self.sent()
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.sender.window().cwnd
+    }
+}
+
+fn saturated_ms(now: Time) -> u32 {
+    u32::try_from(now.as_ns() / 1_000_000).unwrap()
+}
+
+fn without_sack(c: &mut TcpConfig) {
+    c.loss_recovery.recovery = Recovery::NewReno;
+    c.loss_recovery.loss = LossConfig::by_name("dup_thresh").unwrap();
+}
+
+/// `bbr_min_tso_segs`: three segments in 98 ms at 2.89 times that are 127 kB/s, below 1.2 Mbit/s.
+/// The tenth segment is the first that is paced, and it leaves alone. Twice the window leave in
+/// twos, as three times the rate is above.
+#[test]
+fn below_1_2_mbit_segments_leave_one_by_one() {
+    for (window, burst) in [(3, 1), (6, 2)] {
+        let mut story = Story::new(Span::from_ms(98), window, |_| {});
+        let mut sent = story.write(50).len();
+        story.now += Span::from_ms(98);
+        let mut number = 0;
+        while sent < 9 {
+            number += 1;
+            sent += story.ack(3_000, number, number as usize).len();
+        }
+        let paced = (0..4).find_map(|_| {
+            number += 1;
+            Some(story.ack(100_000, number, number as usize)).filter(|sent| !sent.is_empty())
+        });
+        assert_eq!(paced.map(|sent| sent.len()), Some(burst), "window {window}");
+    }
+}
