@@ -557,6 +557,10 @@ impl Sender {
         self.cc.on_established(&mut self.window, &self.path);
         // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux
         // 6.12, net/ipv4/tcp_input.c, `tcp_rcv_synsent_state_process`: with no `sk_write_pending`
+        // The SYN counts as delivered (Linux 6.12, `tcp_clean_rtx_queue`), and controls compare the
+        // count with windows.
+        self.delivery.on_delivered(now, 1);
+        self.delivery.mark_app_limited(0);
         // tcp_send_ack).
         if self.config.connection.handshake_ack {
             self.send_pure_ack(now, out);

@@ -89,6 +89,9 @@ const CYCLE: [u32; PHASES as usize] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, U
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// Segments.
 const MIN_CWND: u32 = 4;
+/// Until so many segments have been delivered the window grows without bound (`TCP_INIT_CWND`),
+/// whatever the connection began with.
+const INIT_CWND: u32 = 10;
 /// Rounds without a quarter more bandwidth before the pipe counts as full.
 const FULL_BW_ROUNDS: u8 = 3;
 /// Round-trip time from which the rate is derived before the first sample.
@@ -126,7 +129,6 @@ impl BbrConfig {
             rounds: 0,
             full_bw: 0,
             prior_cwnd: 0,
-            initial_cwnd: ctx.initial_cwnd,
             mode: Mode::Startup,
             previous_state: CaState::Open,
             cycle_index: 0,
@@ -173,7 +175,6 @@ pub struct Bbr {
     full_bw: u32,
     /// Window to return to after recovery or `ProbeRtt`, segments.
     prior_cwnd: u32,
-    initial_cwnd: u32,
     mode: Mode,
     /// The sender's state at the last ACK.
     previous_state: CaState,
@@ -271,7 +272,7 @@ impl Bbr {
     /// Bandwidth-delay product times `gain`, segments, rounded up.
     fn bdp(&self, bw: u32, gain: u32) -> u32 {
         if self.min_rtt_us == u32::MAX {
-            return self.initial_cwnd;
+            return INIT_CWND;
         }
         let bdp = (u128::from(bw) * u128::from(self.min_rtt_us) * u128::from(gain) / u128::from(UNIT))
             .div_ceil(u128::from(BW_UNIT));
@@ -495,7 +496,7 @@ impl Bbr {
                 target = self.with_quantization(path, target);
                 if self.full_bw_reached {
                     cwnd = cwnd.saturating_add(ack.delivered).min(target);
-                } else if cwnd < target || ack.total_delivered < u64::from(self.initial_cwnd) {
+                } else if cwnd < target || ack.total_delivered < u64::from(INIT_CWND) {
                     cwnd = cwnd.saturating_add(ack.delivered);
                 }
                 cwnd = cwnd.max(MIN_CWND);

@@ -101,3 +101,22 @@ fn below_1_2_mbit_segments_leave_one_by_one() {
         assert_eq!(paced.map(|sent| sent.len()), Some(burst), "window {window}");
     }
 }
+
+/// `tcp_clean_rtx_queue` counts the SYN as delivered: the window grows without bound until
+/// `TCP_INIT_CWND` are, whatever it began with. The kernel's windows after each of nine ACKs.
+#[test]
+fn the_syn_is_one_of_the_ten_that_let_the_window_grow() {
+    let mut story = Story::new(Span::from_ms(66), 20, |c| c.host_queue.segments_at_once = SegmentsAtOnce::Single);
+    story.write(12);
+    story.timer();
+    story.timer();
+    assert_eq!(story.sender.info().delivered, 1);
+    story.now += Span::from_ms(66);
+    let windows: Vec<u32> = (1..=9)
+        .map(|n| {
+            story.ack(1_700, n, n as usize);
+            story.cwnd()
+        })
+        .collect();
+    assert_eq!(windows, [21, 22, 23, 24, 25, 26, 27, 28, 28]);
+}
