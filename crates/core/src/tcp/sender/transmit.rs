@@ -224,7 +224,7 @@ impl Sender {
         // (net/ipv4/tcp_rate.c, Linux 6.12).
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
         let is_first = segment.start == self.snd_una;
-        if self.config.loss_recovery.recovery == Recovery::Sack && is_first {
+        if is_first && (self.owns_window || self.config.loss_recovery.recovery == Recovery::Sack) {
             self.restart_timeout_for_repair(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);

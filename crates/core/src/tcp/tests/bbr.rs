@@ -120,3 +120,16 @@ fn the_syn_is_one_of_the_ten_that_let_the_window_grow() {
         .collect();
     assert_eq!(windows, [21, 22, 23, 24, 25, 26, 27, 28, 28]);
 }
+
+/// `tcp_cong_control` comes before `tcp_xmit_recovery`, without SACK as with it: at the third
+/// duplicate six are in flight, of which the window has room for no more.
+#[test]
+fn the_window_of_a_recovery_is_set_before_the_repair_leaves() {
+    let mut story = Story::new(Span::from_us(68_313), 5, without_sack);
+    story.write(90);
+    story.ack(72_510, 0, 0);
+    assert_eq!((story.ack(2_054, 0, 0), story.cwnd()), (vec![5, 6], 6));
+    assert_eq!((story.ack(1_890, 0, 0), story.cwnd()), (vec![7, 8], 7));
+    assert_eq!((story.ack(2_150, 0, 0), story.cwnd()), (vec![0], 6));
+    assert_eq!(story.sender.path().state, CaState::Recovery);
+}
