@@ -472,6 +472,7 @@ impl Sender {
             Some(Pending::Timeout) if self.state == State::SynSent => self.on_syn_timeout(now, out),
             Some(Pending::Timeout) => self.on_rto(now, out),
             Some(Pending::TailLossProbe) => self.on_tail_loss_probe_due(now, out),
+        let is_paced = now >= self.pacer.deadline();
             Some(Pending::Reordering) => self.judge_late_segments(now, out),
             None => {}
         }
@@ -479,7 +480,11 @@ impl Sender {
             self.on_persist(now, out);
         }
         if self.state == State::Established && (!self.waits_for_ack || self.cc.sends_new_data_after_timeout()) {
-            self.transmit(now, out);
+            if is_paced {
+                self.transmit_on(now, out);
+            } else {
+                self.transmit(now, out);
+            }
         }
         if due == Some(Pending::Reordering) && self.timers.waits_for(Pending::Reordering) {
             self.set_timeout(now);

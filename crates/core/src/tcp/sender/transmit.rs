@@ -45,6 +45,17 @@ impl Sender {
     /// 5). Says whether new data left.
     // [RFC5681-3.2-11]
     pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
+        self.transmit_with(now, !self.frto.defers_repair() && !self.waits_for_ack, out)
+    }
+
+    /// The same where pacing or the queues below TCP had held it back: what is lost goes first, also
+    /// while F-RTO would have new data first (Linux 6.12, net/ipv4/tcp_output.c, `tcp_tsq_write`).
+    pub(super) fn transmit_on(&mut self, now: Time, out: &mut Outputs) {
+        self.transmit_with(now, !self.waits_for_ack && !self.frto.is_undecided(), out);
+    }
+
+    /// `repairs`: what is lost goes before new data; else it does not go.
+    fn transmit_with(&mut self, now: Time, repairs: bool, out: &mut Outputs) -> bool {
         self.pacer.forget_waiting();
         let mss = u64::from(self.path.mss);
         let buffer = self.expand_send_buffer();
@@ -57,7 +68,7 @@ impl Sender {
             // [RFC6675-5-11]
             self.path.in_flight = self.in_flight();
             // [RFC6675-5-12]
-            let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair() && !self.waits_for_ack;
+            let retransmit = repairs && self.board.has_to_retransmit();
             if retransmit && self.board.next_retransmission().is_some_and(|start| self.is_out_of_window(start)) {
                 break;
             }

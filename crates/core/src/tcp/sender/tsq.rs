@@ -53,7 +53,7 @@ impl Sender {
         self.small_queue.queued = self.small_queue.queued.saturating_sub(bytes);
         if self.small_queue.is_throttled && self.state == State::Established {
             self.count_until(now);
-            self.transmit(now, out);
+            self.transmit_on(now, out);
         }
     }
 

@@ -133,3 +133,19 @@ fn the_window_of_a_recovery_is_set_before_the_repair_leaves() {
     assert_eq!((story.ack(2_150, 0, 0), story.cwnd()), (vec![0], 6));
     assert_eq!(story.sender.path().state, CaState::Recovery);
 }
+
+/// `tcp_tsq_write`: after a timeout F-RTO lets two new segments leave first. The pacing timer that
+/// follows repeats what is lost.
+#[test]
+fn the_pacing_timer_repeats_what_is_lost_while_f_rto_decides() {
+    let mut story = Story::new(Span::from_us(77_018), 3, |c| {
+        without_sack(c);
+        c.host_queue.segments_at_once = SegmentsAtOnce::Single;
+        c.loss_recovery.tail_loss_probe = false;
+    });
+    story.write(12);
+    assert_eq!((story.ack(79_371, 1, 1), story.ack(2_141, 2, 2)), (vec![3, 4], vec![5, 6]));
+    assert_eq!(story.timer(), [2], "the timeout");
+    assert_eq!(story.ack(79_003, 3, 8), [7, 8]);
+    assert_eq!((story.timer(), story.timer()), (vec![3], vec![4]));
+}
