@@ -318,6 +318,7 @@ impl Sender {
             self.state = State::Established;
             self.send_window = self.config.buffers.receive.get();
             self.ecn_ok = self.config.ecn.enabled;
+            self.delivery.mark_app_limited(0);
             self.marks = (self.ecn_ok && self.config.ecn.echo == EcnEcho::Accurate).then(Marks::default);
             self.transmit(now, out);
         }
@@ -325,6 +326,9 @@ impl Sender {
 
     /// The application has `bytes` more to send; `u64::MAX`: it never runs out.
     pub fn write(&mut self, now: Time, bytes: u64, out: &mut Outputs) {
+        if self.state == State::Established {
+            self.note_application();
+        }
         self.write_end = self.write_end.saturating_add(bytes).min(u64::MAX / 2);
         self.all_acked_notified = self.write_end == 1;
         self.count_until(now);
@@ -468,11 +472,11 @@ impl Sender {
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         self.count_until(now);
         let due = self.timers.due(now);
+        let is_paced = now >= self.pacer.deadline();
         match due {
             Some(Pending::Timeout) if self.state == State::SynSent => self.on_syn_timeout(now, out),
             Some(Pending::Timeout) => self.on_rto(now, out),
             Some(Pending::TailLossProbe) => self.on_tail_loss_probe_due(now, out),
-        let is_paced = now >= self.pacer.deadline();
             Some(Pending::Reordering) => self.judge_late_segments(now, out),
             None => {}
         }
@@ -500,6 +504,12 @@ impl Sender {
     #[cfg(test)]
     pub(super) fn expect_nothing(&mut self) {
         self.expects = false;
+    }
+
+    /// What leaves counts as limited by the application; for tests.
+    #[cfg(test)]
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.delivery.is_app_limited()
     }
 
     /// Checks the counts behind `in_flight`; for tests.
@@ -547,6 +557,10 @@ impl Sender {
         self.agree_on_ecn(p);
         self.ts_recent = p.ts_val;
         self.rtt.reset_backoff();
+        // The SYN counts as delivered (Linux 6.12, `tcp_clean_rtx_queue`), and controls compare the
+        // count with windows.
+        self.delivery.on_delivered(now, 1);
+        self.delivery.mark_app_limited(0);
         if self.syn_sent == 1 {
             self.on_rtt(self.last_sent_at, now, true);
         } else {
@@ -562,10 +576,6 @@ impl Sender {
         self.cc.on_established(&mut self.window, &self.path);
         // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux
         // 6.12, net/ipv4/tcp_input.c, `tcp_rcv_synsent_state_process`: with no `sk_write_pending`
-        // The SYN counts as delivered (Linux 6.12, `tcp_clean_rtx_queue`), and controls compare the
-        // count with windows.
-        self.delivery.on_delivered(now, 1);
-        self.delivery.mark_app_limited(0);
         // tcp_send_ack).
         if self.config.connection.handshake_ack {
             self.send_pure_ack(now, out);

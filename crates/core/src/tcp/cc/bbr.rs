@@ -219,7 +219,6 @@ pub(super) fn least_burst(pacing_bps: u64, path: &Path) -> u32 {
 
 /// Size of one burst of the sender: a millisecond's worth, [`least_burst`] at least.
 pub(super) fn send_quantum(pacing_bps: u64, path: &Path) -> u32 {
-    let floor = if pacing_bps < 1_200_000 { 1 } else { 2 };
     let bytes = (pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
     saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(least_burst(pacing_bps, path), 127)
 }
@@ -572,7 +571,10 @@ impl CongestionControl for Bbr {
         w.cwnd = 1;
     }
 
-    fn on_restart(&mut self, w: &mut Window, path: &Path, _: Span) {
+    fn on_transmission_start(&mut self, w: &mut Window, path: &Path, _: Span, app_limited: bool) {
+        if !app_limited {
+            return;
+        }
         self.idle_restart = true;
         self.aggregation.restart(path.now);
         match self.mode {

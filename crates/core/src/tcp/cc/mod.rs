@@ -216,8 +216,8 @@ pub trait CongestionControl {
     fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
 
     /// Data leaves with nothing in flight, `since_last` after the last that left. Linux has
-    /// CA_EVENT_TX_START.
-    fn on_transmission_start(&mut self, _path: &Path, _since_last: Span) {}
+    /// CA_EVENT_TX_START. `app_limited`: the application had nothing to send in between.
+    fn on_transmission_start(&mut self, _w: &mut Window, _path: &Path, _since_last: Span, _app_limited: bool) {}
 
     /// The host says that its path has changed, as after a handover: what was learnt of the old one
     /// may mislead. `path.min_rtt` still is that of the whole connection.

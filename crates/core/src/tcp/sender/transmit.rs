@@ -76,7 +76,6 @@ impl Sender {
             let fin = self.closing && self.config.connection.handshake && self.snd_nxt <= self.write_end;
             // [RFC6675-4-11]
             if !retransmit && unsent == 0 && !fin {
-                self.delivery.mark_app_limited(self.path.in_flight);
                 break;
             }
             // [RFC5681-3-1] [RFC8985-9.3-1]
@@ -97,7 +96,8 @@ impl Sender {
                 }
             }
             if self.path.in_flight == 0 && self.stats.segments_sent > 0 {
-                self.cc.on_transmission_start(&self.path, now.since(self.last_sent_at));
+                let (idle, app_limited) = (now.since(self.last_sent_at), self.delivery.is_app_limited());
+                self.cc.on_transmission_start(&mut self.window, &self.path, idle, app_limited);
             }
             // [RFC6675-4-6]
             if retransmit {
@@ -154,6 +154,20 @@ impl Sender {
             self.send_buffer = self.send_buffer.max(wanted.min(most));
         }
         self.send_buffer
+    }
+
+    /// The application writes. If by then less than a segment was left to be sent, and neither the
+    /// window nor a repair held any back, it is the application that limits what is in flight
+    /// (Linux 6.12, net/ipv4/tcp_rate.c, `tcp_rate_check_app_limited`). The end of the data does not.
+    pub(super) fn note_application(&mut self) {
+        let unsent = self.write_end.saturating_sub(self.snd_nxt);
+        let all_sent_again = self.board.lost_out() <= self.board.retransmitted_out();
+        if self.wants_rate && unsent < u64::from(self.path.mss) && self.queued_bytes() == 0 && all_sent_again {
+            let in_flight = self.in_flight();
+            if in_flight < self.window.cwnd {
+                self.delivery.mark_app_limited(in_flight);
+            }
+        }
     }
 
     /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial

@@ -149,3 +149,26 @@ fn the_pacing_timer_repeats_what_is_lost_while_f_rto_decides() {
     assert_eq!(story.ack(79_003, 3, 8), [7, 8]);
     assert_eq!((story.timer(), story.timer()), (vec![3], vec![4]));
 }
+
+/// `tcp_rate_check_app_limited` is asked when the application writes: data that ends limits nothing,
+/// and what is written behind all that was sent does.
+#[test]
+fn the_application_limits_what_it_writes_late_and_not_what_it_wrote_last() {
+    let mut story = Story::new(Span::from_ms(50), 10, |_| {});
+    let limited = |story: &Story| story.sender.is_app_limited();
+    story.write(30);
+    assert!(limited(&story), "the first flight is");
+    story.ack(50_000, 10, 10);
+    assert!(!limited(&story), "the application had written enough");
+    while story.sender.outstanding().1 <= u64::from(30 * MSS) {
+        story.timer();
+    }
+    assert!(!limited(&story), "the end of the data limits nothing");
+    story.ack(50_000, 12, 12);
+    story.write(10);
+    assert!(limited(&story), "less was out than the window has room for");
+    story.ack(60_000, 30, 30);
+    assert!(limited(&story), "what was out by then has not been passed");
+    story.ack(1_000, 31, 31);
+    assert!(!limited(&story));
+}

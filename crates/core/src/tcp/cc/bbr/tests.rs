@@ -244,7 +244,7 @@ fn the_application_cannot_lower_the_estimate() {
     assert_eq!(bandwidth(&run), before);
     // After idle it paces at the bandwidth, whatever the phase.
     let AnyCc::Bbr(bbr) = &mut run.cc else { panic!("not BBR") };
-    bbr.on_restart(&mut run.w, &run.path, Span::from_secs(1));
+    bbr.on_transmission_start(&mut run.w, &run.path, Span::from_secs(1), true);
     assert_eq!(bbr.pacing_bps, to_bps(u64::from(bbr.bandwidth()), UNIT, &run.path));
 }
 
