@@ -411,7 +411,13 @@ impl Sender {
         if !self.config.spurious_rto.eifel {
             return false;
         }
-        let Some(is_original) = self.undo.as_ref().and_then(|undo| undo.is_for_original(p.ts_ecr)) else {
+        let Some(undo) = &self.undo else { return false };
+        // With nothing sent again what the ACK covers was late. Without SACK only an ACK below the
+        // end of the recovery says so (Linux 6.12, `tcp_packet_delayed`).
+        let sack = self.config.loss_recovery.recovery == Recovery::Sack;
+        let was_late =
+            undo.awaits_repair() && self.path.state == CaState::Recovery && (sack || self.snd_una < self.high_seq);
+        let Some(is_original) = undo.is_for_original(p.ts_ecr).or(was_late.then_some(true)) else {
             return false;
         };
         let spurious = is_original && self.is_repairing();

@@ -47,6 +47,11 @@ impl Undo {
         Some((signed32(echo.wrapping_sub(self.first_retransmission_ts))) < 0)
     }
 
+    /// Nothing has been sent again since, as where pacing holds the repair back.
+    pub(crate) fn awaits_repair(&self) -> bool {
+        self.retransmissions.is_none() && self.first_retransmission_ts == 0
+    }
+
     /// The ACK in hand has told: none later can.
     pub(crate) fn compares_no_more(&mut self) {
         self.first_retransmission_ts = 0;

@@ -24,7 +24,8 @@ impl Story {
             change(c);
         });
         let sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
-        let mut story = Story { sender, now: Time::ZERO + Span::from_ms(1000), out: Outputs::default(), stamps: vec![] };
+        let mut story =
+            Story { sender, now: Time::ZERO + Span::from_ms(1000), out: Outputs::default(), stamps: vec![] };
         story.sender.open(story.now, &mut story.out);
         let syn = story.out.packets.pop().unwrap();
         story.now += rtt;
@@ -171,4 +172,25 @@ fn the_application_limits_what_it_writes_late_and_not_what_it_wrote_last() {
     assert!(limited(&story), "what was out by then has not been passed");
     story.ack(1_000, 31, 31);
     assert!(!limited(&story));
+}
+
+/// `tcp_packet_delayed`: pacing holds the repair back, and meanwhile an ACK covers the segment.
+/// Nothing was sent again, so it was late, and the window is what it was.
+#[test]
+fn a_segment_that_arrives_before_its_repair_has_left_was_late() {
+    let mut story = Story::new(Span::from_us(136_372), 10, |c| {
+        without_sack(c);
+        c.host_queue.segments_at_once = SegmentsAtOnce::Single;
+    });
+    story.write(30);
+    story.ack(141_107, 2, 1);
+    story.timer();
+    story.ack(2_011, 4, 3);
+    story.ack(1_228, 4, 3);
+    story.ack(300, 4, 3);
+    assert_eq!(story.ack(300, 4, 3), Vec::<u64>::new(), "the repair waits for the pacing");
+    assert_eq!((story.sender.path().state, story.sender.stats().segments_retransmitted), (CaState::Recovery, 0));
+    story.ack(300, 8, 4);
+    assert_eq!((story.sender.path().state, story.sender.info().lost), (CaState::Open, 0));
+    assert_eq!((story.sender.stats().undos, story.sender.stats().segments_retransmitted), (1, 0));
 }
