@@ -231,6 +231,7 @@ impl Sender {
             wire_bytes: u32::from(config.connection.packet_bytes),
             state: CaState::Open,
             next_send_at: Time::ZERO,
+            pacing_shift: config.host_queue.tsq_pacing_shift,
         };
         let paced = config.pacing.rule != Pacing::Off;
         let stream = streams.stream(Purpose::CongestionControl);

@@ -39,7 +39,7 @@ use self::max_filter::MaxFilter;
 use self::policer::Policer;
 use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
-use crate::convert::{low32, saturate32};
+use crate::convert::{low32, low64, saturate32};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -217,10 +217,16 @@ pub(super) fn least_burst(pacing_bps: u64, path: &Path) -> u32 {
     if payload_bps < 1_200_000 { 1 } else { 2 }
 }
 
-/// Size of one burst of the sender: a millisecond's worth, [`least_burst`] at least.
+/// `GSO_MAX_SIZE` without headers.
+const MOST_BURST_BYTES: u128 = 65_215;
+
+/// Size of one burst of the sender: what passes in a second / 2^pacing shift, [`least_burst`] at
+/// least (Linux, `bbr_tso_segs_goal`).
 pub(super) fn send_quantum(pacing_bps: u64, path: &Path) -> u32 {
-    let bytes = (pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
-    saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(least_burst(pacing_bps, path), 127)
+    let wire = u128::from(path.wire_bytes.max(1));
+    let payload = (u128::from(pacing_bps / 8) * u128::from(path.mss) / wire) >> path.pacing_shift.min(63);
+    let segments = payload.min(MOST_BURST_BYTES) / u128::from(path.mss.max(1));
+    saturate32(low64(segments)).clamp(least_burst(pacing_bps, path), 127)
 }
 
 impl Bbr {

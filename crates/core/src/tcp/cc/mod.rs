@@ -68,6 +68,9 @@ pub struct Path {
     pub state: CaState,
     /// When the pacing lets the next segment leave; it may be past.
     pub next_send_at: Time,
+    /// A send quantum is what passes in a second / 2^this at the pacing rate: Linux's
+    /// `sk_pacing_shift`, which Wi-Fi lowers from 10 to 7.
+    pub pacing_shift: u32,
 }
 
 impl Window {
