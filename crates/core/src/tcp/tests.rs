@@ -4,6 +4,7 @@
 mod accurate_ecn;
 mod against_linux;
 mod against_ns2;
+mod bbr;
 mod connection;
 mod flow_control;
 mod frto;

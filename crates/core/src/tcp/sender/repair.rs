@@ -379,7 +379,7 @@ impl Sender {
                 self.stats.fast_retransmits += 1;
                 out.notices.push(Notice::EnteredRecovery);
                 self.path.in_flight = self.in_flight();
-                if goes_on || self.owns_window && self.config.loss_recovery.recovery == Recovery::Sack {
+                if goes_on || self.owns_window {
                     // Linux 6.12: the control sets the window first (`tcp_cong_control` in
                     // `tcp_ack`), with nothing
                     // sent again yet, and window and pacing hold for every retransmission

@@ -45,6 +45,17 @@ impl Sender {
     /// 5). Says whether new data left.
     // [RFC5681-3.2-11]
     pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
+        self.transmit_with(now, !self.frto.defers_repair() && !self.waits_for_ack, out)
+    }
+
+    /// The same where pacing or the queues below TCP had held it back: what is lost goes first, also
+    /// while F-RTO would have new data first (Linux 6.12, net/ipv4/tcp_output.c, `tcp_tsq_write`).
+    pub(super) fn transmit_on(&mut self, now: Time, out: &mut Outputs) {
+        self.transmit_with(now, !self.waits_for_ack && !self.frto.is_undecided(), out);
+    }
+
+    /// `repairs`: what is lost goes before new data; else it does not go.
+    fn transmit_with(&mut self, now: Time, repairs: bool, out: &mut Outputs) -> bool {
         self.pacer.forget_waiting();
         let mss = u64::from(self.path.mss);
         let buffer = self.expand_send_buffer();
@@ -58,7 +69,7 @@ impl Sender {
             // [RFC6675-5-11]
             self.path.in_flight = self.in_flight();
             // [RFC6675-5-12]
-            let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair() && !self.waits_for_ack;
+            let retransmit = repairs && self.board.has_to_retransmit();
             if retransmit && self.board.next_retransmission().is_some_and(|start| self.is_out_of_window(start)) {
                 break;
             }
@@ -66,7 +77,6 @@ impl Sender {
             let fin = self.closing && self.config.connection.handshake && self.snd_nxt <= self.write_end;
             // [RFC6675-4-11]
             if !retransmit && unsent == 0 && !fin {
-                self.delivery.mark_app_limited(self.path.in_flight);
                 break;
             }
             // [RFC5681-3-1] [RFC8985-9.3-1]
@@ -87,7 +97,8 @@ impl Sender {
                 }
             }
             if self.path.in_flight == 0 && self.stats.segments_sent > 0 {
-                self.cc.on_transmission_start(&self.path, now.since(self.last_sent_at));
+                let (idle, app_limited) = (now.since(self.last_sent_at), self.delivery.is_app_limited());
+                self.cc.on_transmission_start(&mut self.window, &self.path, idle, app_limited);
             }
             // [RFC6675-4-6]
             if retransmit {
@@ -146,6 +157,20 @@ impl Sender {
             self.send_buffer = self.send_buffer.max(wanted.min(most));
         }
         self.send_buffer
+    }
+
+    /// The application writes. If by then less than a segment was left to be sent, and neither the
+    /// window nor a repair held any back, it is the application that limits what is in flight
+    /// (Linux 6.12, net/ipv4/tcp_rate.c, `tcp_rate_check_app_limited`). The end of the data does not.
+    pub(super) fn note_application(&mut self) {
+        let unsent = self.write_end.saturating_sub(self.snd_nxt);
+        let all_sent_again = self.board.lost_out() <= self.board.retransmitted_out();
+        if self.wants_rate && unsent < u64::from(self.path.mss) && self.queued_bytes() == 0 && all_sent_again {
+            let in_flight = self.in_flight();
+            if in_flight < self.window.cwnd {
+                self.delivery.mark_app_limited(in_flight);
+            }
+        }
     }
 
     /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial
@@ -229,7 +254,11 @@ impl Sender {
         // (net/ipv4/tcp_rate.c, Linux 6.12).
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
         let is_first = segment.start == self.snd_una;
-        if is_first && (self.config.loss_recovery.recovery == Recovery::Sack || self.is_newreno_of_linux()) {
+        if is_first
+            && (self.owns_window
+                || self.config.loss_recovery.recovery == Recovery::Sack
+                || self.is_newreno_of_linux())
+        {
             self.restart_timeout_for_repair(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);
