@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 # After this folder, which has a run.py too.
-EVIDENCE = pathlib.Path(__file__).resolve().parents[1]
-sys.path += [str(EVIDENCE), str(EVIDENCE.parent / "bench")]
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
 import cells
 import page

@@ -17,8 +17,8 @@
 //! Deviations: With `ecn` an ECT packet is marked instead of dropped and then leaves at once, so
 //! one dequeue gives at most one mark. `ce_threshold` marks ECT packets by sojourn alone, as Linux
 //! does. The RFC names no limit; the default is Linux's. Linux marks only on request. Its times are
-//! multiples of 1024 ns, these are not. As in Linux `1 / sqrt(n)` comes from one Newton step a drop:
-//! the second gap is `interval / 2`, and gaps after a return to dropping begin too short.
+//! multiples of 1024 ns, these are not. As in Linux `1 / sqrt(n)` comes from one Newton step a drop.
+//! So the second gap is `interval / 2`, and gaps after a return to dropping begin too short.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
