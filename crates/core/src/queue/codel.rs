@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Limit, QueueContext, Stamped, StampedFifo};
+use crate::convert::low16;
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::units::{Bytes, Span, Time};
@@ -262,7 +263,7 @@ impl CodelLaw {
         let bracket = (3u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(square));
         // A quarter, so that the product fits, and then twice that.
         let next = (bracket >> 2).wrapping_mul(x) >> 31;
-        self.inverse_sqrt = (next >> 16) as u16;
+        self.inverse_sqrt = low16(next >> 16);
     }
 
     /// The oldest packet, and whether the sojourn time has been above target for an interval
