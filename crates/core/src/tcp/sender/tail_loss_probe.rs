@@ -41,11 +41,11 @@ impl Sender {
     pub(super) fn schedule_tail_loss_probe(&mut self, now: Time, restarts: bool) -> bool {
         let may_probe = self.may_probe_tail();
         if may_probe {
-            let timeout = match self.timeout_of_first(now) {
-                _ if restarts => self.timeout_from(now),
-                // It has passed, as after a timeout that was taken back: it bounds nothing.
-                None => Time::NEVER,
-                Some(timeout) => timeout,
+            let timeout = if restarts {
+                self.timeout_from(now)
+            } else {
+                // One that has passed, as after a timeout that was taken back, bounds nothing.
+                self.timeout_of_first(now).unwrap_or(Time::NEVER)
             };
             // [RFC8985-7.2-5]
             self.timers.set(Pending::TailLossProbe, self.tail_loss_probe_due(now).min(timeout));
