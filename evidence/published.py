@@ -8,7 +8,7 @@ the mean over the seeds lies within the tolerance. A source may have further run
 of a figure that is outside; these count as no figure.
 
 With --page the figures go to evidence/figures/published.json, the tables to evidence/published.md, and the counts
-to docs/validation.md.
+to docs/validation.md and README.md.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ FOLDER = page.ROOT / "evidence/published"
 FIGURES = page.DATA / "published.json"
 PAGE = page.ROOT / "evidence/published.md"
 SUMMARY = "| measurements and models that others published"
+README = page.ROOT / "README.md"
+SENTENCE = "  airtcp meets "
+"""Beginning of the line of README.md that has the counts."""
+WIDEST = 0.5
+"""Widest tolerance, as a part of the published value. A small rate would always meet a wide one in Mbit/s."""
 KINDS: dict[str, str] = {
     "linux": "measured on Linux hosts",
     "hardware": "measured on other hosts and radios",
@@ -92,6 +97,11 @@ def read(path: Path) -> Source:
             raise SystemExit(f"{path}: figure {number}: one of `value` and `sql` is needed")
         if figure.explains is None and figure.rel is None and figure.abs is None:
             raise SystemExit(f"{path}: figure {number}: a tolerance is needed, `rel`, `abs` or both")
+        if figure.explains is None and tolerance(figure) > WIDEST * abs(figure.published) * (1 + 1e-9):
+            raise SystemExit(
+                f"{path}: figure {number}: a tolerance of {tolerance(figure):g} is more than {WIDEST:.0%} of "
+                f"{figure.published:g}; {WIDEST * abs(figure.published):g} is the most"
+            )
         if figure.explains is not None and figure.explains > len(source.figures):
             raise SystemExit(f"{path}: figure {number}: `explains` is at most {len(source.figures)}")
     return source
@@ -205,6 +215,24 @@ def summary(data: Json) -> str:
     return f"{SUMMARY} | figures inside: {'; '.join(told_of)} | {differs} | {notes} |"
 
 
+def sentence(data: Json) -> str:
+    """The line of README.md."""
+    linux = [row for source in data["sources"] if source["kind"] == "linux" for row in counted(source["rows"])]
+    every = [row for source in data["sources"] for row in counted(source["rows"])]
+    met, all_met = (sum(row["inside"] for row in rows) for rows in (linux, every))
+    return (
+        f"{SENTENCE}{met} of {len(linux)} figures that others measured on Linux hosts, and {all_met} of {len(every)} "
+        "in all, [unfitted](evidence/published.md)."
+    )
+
+
+def with_sentence(text: str, data: Json) -> str:
+    lines = text.split("\n")
+    if sum(line.startswith(SENTENCE) for line in lines) != 1:
+        raise ValueError(f"the page needs one line that begins with {SENTENCE!r}")
+    return "\n".join(sentence(data) if line.startswith(SENTENCE) else line for line in lines)
+
+
 def with_summary(text: str, data: Json) -> str:
     lines = [summary(data) if line.startswith(SUMMARY) else line for line in text.split("\n")]
     return "\n".join(lines)
@@ -258,6 +286,7 @@ def main() -> None:
         body = page.with_part(PAGE.read_text(), "counts", counts(data))
         PAGE.write_text(page.with_part(body, "sources", text_of(data)))
         page.SUMMARY.write_text(with_summary(page.SUMMARY.read_text(), data))
+        README.write_text(with_sentence(README.read_text(), data))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,17 @@ def test_the_summary_replaces_its_row_alone() -> None:
     assert published.with_summary(text, DATA) == f"| a | b |\n{published.summary(DATA)}\n| c | d |\n"
 
 
+def test_the_readme_follows_from_the_figures() -> None:
+    assert published.sentence(DATA) in published.README.read_text().splitlines(), "run `evidence/published.py --page`"
+
+
+def test_the_readme_has_one_line_of_counts() -> None:
+    text = f"a\n{published.SENTENCE}1 of 2\nb\n"
+    assert published.with_sentence(text, DATA) == f"a\n{published.sentence(DATA)}\nb\n"
+    with pytest.raises(ValueError, match="one line that begins with"):
+        published.with_sentence("a\nb\n", DATA)
+
+
 def test_figures_are_those_of_the_files() -> None:
     assert [source["id"] for source in DATA["sources"]] == list(SOURCES)
 
@@ -103,6 +114,7 @@ value = "groups.flow.goodput_bps"
         ("", "figure 1: a tolerance is needed, `rel`, `abs` or both"),
         ('rel = 0.1\nsql = "SELECT 1"', "figure 1: one of `value` and `sql` is needed"),
         ("explains = 2", "figure 1: `explains` is at most 1"),
+        ("abs = 0.6", "figure 1: a tolerance of 0.6 is more than 50% of 1; 0.5 is the most"),
         ("rel = 0.1\nabsolute = 1", "absolute"),
     ],
 )
