@@ -8,12 +8,14 @@ the mean over the seeds lies within the tolerance. A source may have further run
 of a figure that is outside; these count as no figure.
 
 With --page the figures go to evidence/figures/published.json, the tables to evidence/published.md, and the counts
-to docs/validation.md and README.md.
+to docs/validation.md and README.md, after each source. A source that has the figures of this engine and of its file
+is not run again, unless it is named.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import statistics
 import tomllib
@@ -255,6 +257,21 @@ def text_of(data: Json) -> str:
     return "\n".join(parts).strip()
 
 
+def digest(name: str) -> str:
+    """Tells whether the file of a source has changed since its figures were recorded."""
+    return hashlib.sha256((FOLDER / f"{name}.toml").read_bytes()).hexdigest()[:16]
+
+
+def record(sources: list[Json]) -> None:
+    """Puts figures and tables where the documentation has them."""
+    data = {"engine": _airtcp.engine(), "sources": sources}
+    FIGURES.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    body = page.with_part(PAGE.read_text(), "counts", counts(data))
+    PAGE.write_text(page.with_part(body, "sources", text_of(data)))
+    page.SUMMARY.write_text(with_summary(page.SUMMARY.read_text(), data))
+    README.write_text(with_sentence(README.read_text(), data))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = sources()
@@ -271,22 +288,20 @@ def main() -> None:
         return
     before = {s["id"]: s for s in json.loads(FIGURES.read_text())["sources"]} if FIGURES.exists() else {}
     done: dict[str, Json] = {name: before[name] for name in known if name in before}
+    mark = {name: {"engine": _airtcp.engine(), "file": digest(name)} for name in chosen}
     for name in chosen:
+        if arguments.page and not arguments.sources and mark[name].items() <= done.get(name, {}).items():
+            continue
         source = known[name]
         head = {k: v for k, v in msgspec.to_builtins(source).items() if k not in ("scenario", "figures")}
         try:
-            done[name] = {"id": name, **head, "rows": measured(name, source)}
+            done[name] = {"id": name, **head, **mark[name], "rows": measured(name, source)}
         except airtcp.SweepError as fault:
             raise SystemExit(f"{FOLDER / name}.toml: {fault}") from None
         print(f"{name}\n{table(done[name])}\n", flush=True)
-    data = {"engine": _airtcp.engine(), "sources": [done[name] for name in known if name in done]}
-    print(counts(data))
-    if arguments.page:
-        FIGURES.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-        body = page.with_part(PAGE.read_text(), "counts", counts(data))
-        PAGE.write_text(page.with_part(body, "sources", text_of(data)))
-        page.SUMMARY.write_text(with_summary(page.SUMMARY.read_text(), data))
-        README.write_text(with_sentence(README.read_text(), data))
+        if arguments.page:
+            record([done[name] for name in known if name in done])
+    print(counts({"sources": [done[name] for name in known if name in done]}))
 
 
 if __name__ == "__main__":
