@@ -212,7 +212,7 @@ def summary(data: Json) -> str:
     """The row of docs/validation.md."""
     rows = {kind: [r for s in data["sources"] if s["kind"] == kind for r in counted(s["rows"])] for kind in KINDS}
     told_of = [f"{KINDS[kind]} {sum(r['inside'] for r in of)} of {len(of)}" for kind, of in rows.items() if of]
-    differs = "Prague's slow start on long, fast lines; Reno beside Prague"
+    differs = "Prague's slow start on long, fast lines; Reno beside Prague; A-MSDUs, which airtcp lacks"
     notes = "[published](../evidence/published.md#figures-inside-by-kind-of-source)"
     return f"{SUMMARY} | figures inside: {'; '.join(told_of)} | {differs} | {notes} |"
 
