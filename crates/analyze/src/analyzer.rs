@@ -12,7 +12,7 @@ use crate::decode::{Segment, Skipped, decode};
 use crate::flow::Limits;
 use crate::open::Open;
 use crate::places::{Broken, Next, Place, Places};
-use crate::reader::{CaptureError, Reader, UnixTime};
+use crate::reader::{CaptureError, Packing, Reader, UnixTime};
 use crate::tables::{Rows, Table};
 use crate::wifi::{self, Air};
 
@@ -45,10 +45,10 @@ impl Default for Options {
 /// Description of the capture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// pcap or pcapng.
+    /// pcap, pcapng, snoop or ERF.
     pub format: &'static str,
-    /// The file is compressed with gzip.
-    pub gzip: bool,
+    /// Compression of the file.
+    pub packing: Option<Packing>,
     /// LINKTYPE_ values in the order of their numbers.
     pub link_types: Vec<u16>,
     /// Bytes; 0: none named.
@@ -148,10 +148,7 @@ impl Analyzer {
                     }
                     let mut decoded = decode(&raw);
                     let now = clock(&mut self.first, &mut self.now, &mut self.counts, time);
-                    if raw.link_type == wifi::LINKTYPE
-                        && self.air[place as usize].on_frame(now, &raw)
-                        && decoded.is_ok()
-                    {
+                    if wifi::is_monitor(&raw) && self.air[place as usize].on_frame(now, &raw) && decoded.is_ok() {
                         decoded = Err(Skipped::Repeated);
                     }
                     match decoded {
@@ -260,7 +257,7 @@ impl Analyzer {
     pub fn summary(&self) -> Summary {
         Summary {
             format: self.places.format(),
-            gzip: self.places.is_gzip(),
+            packing: self.places.packing(),
             link_types: self.counts.link_types.keys().copied().collect(),
             snap_bytes: self.places.snap_bytes(),
             packets: self.counts.packets,
@@ -290,9 +287,20 @@ impl Analyzer {
             };
             notes.push(format!("{} {what} skipped", packets(count)));
         }
+        let ignored = self.places.ignored();
+        for (count, one, several) in [
+            (ignored.comments, "comment", "comments"),
+            (ignored.secrets, "block of decryption secrets", "blocks of decryption secrets"),
+        ] {
+            match count {
+                0 => {}
+                1 => notes.push(format!("1 {one} in the file is not read")),
+                _ => notes.push(format!("{count} {several} in the file are not read")),
+            }
+        }
         let unreadable: u64 = self.air.iter().map(|air| air.unreadable).sum();
         if unreadable > 0 {
-            notes.push(format!("{} in monitor mode whose radiotap header or frame is cut", packets(unreadable)));
+            notes.push(format!("{} in monitor mode whose header or frame is cut", packets(unreadable)));
         }
         let crowd: u64 = self.air.iter().map(|air| air.crowd).sum();
         if crowd > 0 {

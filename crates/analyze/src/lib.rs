@@ -30,4 +30,4 @@ mod work;
 
 pub use analyzer::{Analyzer, Options, Summary};
 pub use places::{Opener, Place};
-pub use reader::{CaptureError, Reader, UnixTime};
+pub use reader::{CaptureError, Packing, Reader, UnixTime};

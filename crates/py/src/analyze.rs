@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use airtcp_analyze::{Analyzer, CaptureError as Fault, Opener, Options, Place, Reader, Summary, UnixTime};
+use airtcp_analyze::{Analyzer, CaptureError as Fault, Opener, Options, Packing, Place, Reader, Summary, UnixTime};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -141,12 +141,13 @@ impl Analysis {
     /// Description of the capture.
     fn capture(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let summary = py.detach(|| self.analyzer().summary());
-        let Summary { format, gzip, link_types, snap_bytes, packets, tcp_packets, connections, bytes, first, last } =
+        let Summary { format, packing, link_types, snap_bytes, packets, tcp_packets, connections, bytes, first, last } =
             summary;
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let capture = PyDict::new(py);
         capture.set_item("format", format)?;
-        capture.set_item("gzip", gzip)?;
+        capture.set_item("gzip", packing == Some(Packing::Gzip))?;
+        capture.set_item("packing", packing.map(Packing::name))?;
         capture.set_item("link_types", link_types)?;
         capture.set_item("snap_bytes", snap_bytes)?;
         capture.set_item("packets", packets)?;

@@ -28,7 +28,10 @@ LONGEST_S: Final = 30.0
 MAGIC: Final = (
     *(bytes.fromhex(one) for one in ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")),  # pcap
     bytes.fromhex("0a0d0d0a"),  # pcapng
+    *(bytes.fromhex(one) for one in ("a1b2cd34", "34cdb2a1")),  # pcap by Kuznetsov's patch
+    b"snoo",
     bytes.fromhex("1f8b"),  # gzip
+    bytes.fromhex("28b52ffd"),  # zstd
 )
 
 
