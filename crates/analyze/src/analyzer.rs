@@ -8,10 +8,11 @@ use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 
 use crate::connection::{Arrival, Connection, ConnectionId};
-use crate::decode::{Segment, Skipped, decode};
+use crate::decode::{Segment, Skipped, datagram, decode};
 use crate::flow::Limits;
 use crate::open::Open;
 use crate::places::{Broken, Next, Place, Places};
+use crate::quic::Quic;
 use crate::reader::{CaptureError, Packing, Reader, UnixTime};
 use crate::tables::{Rows, Table};
 use crate::wifi::{self, Air};
@@ -94,6 +95,7 @@ pub struct Analyzer {
     rows: Rows,
     /// By place.
     air: Vec<Air>,
+    quic: Quic,
     first: Option<UnixTime>,
     /// Since the first packet.
     now: Time,
@@ -121,6 +123,7 @@ impl Analyzer {
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
+            quic: Quic::default(),
             first: None,
             now: Time::ZERO,
             last_link: None,
@@ -153,6 +156,8 @@ impl Analyzer {
                     }
                     match decoded {
                         Ok(segment) => self.on_segment(interface, &Segment { place, ..segment }),
+                        Err(Skipped::NoTcp)
+                            if datagram(&raw).is_some_and(|found| self.quic.on_datagram(now, place, &found)) => {}
                         Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
                     }
                 }
@@ -226,6 +231,10 @@ impl Analyzer {
     /// Ends all connections that are open.
     pub fn finish(&mut self) {
         while self.end(Open::remove_oldest) {}
+        let other = self.quic.finish(&mut self.rows);
+        if other > 0 {
+            *self.counts.skipped.entry(Skipped::NoTcp).or_default() += other;
+        }
         for (place, air) in (0..).zip(&mut self.air) {
             air.finish(place, &mut self.rows);
         }
@@ -277,7 +286,7 @@ impl Analyzer {
             let what = match why {
                 Skipped::LinkType(link) => format!("of link type {link}, which is not read"),
                 Skipped::NoIp => "that carry no IP packet in the clear".into(),
-                Skipped::NoTcp => "that are not TCP".into(),
+                Skipped::NoTcp => "that are neither TCP nor QUIC".into(),
                 Skipped::Fragment => "that are IP fragments".into(),
                 Skipped::BadFrame => "that their receiver got with errors".into(),
                 Skipped::Repeated => "that a radio had sent before".into(),

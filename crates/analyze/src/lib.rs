@@ -17,6 +17,7 @@ mod decode;
 mod flow;
 mod open;
 mod places;
+mod quic;
 pub mod reader;
 mod rtt;
 mod send_history;

@@ -369,9 +369,7 @@ fn links() -> Vec<(&'static str, u16, Vec<u8>)> {
 fn prism(frame: &[u8]) -> Vec<u8> {
     let mut header = [0x44u32.to_le_bytes(), 144u32.to_le_bytes()].concat();
     header.extend([0; 16]);
-    for (item, value) in
-        [(1, 0), (2, 0), (3, 6), (4, 0), (5, 0), (6, 0xffff_ffc9), (7, 0), (8, 22), (9, 0), (10, 0)]
-    {
+    for (item, value) in [(1, 0), (2, 0), (3, 6), (4, 0), (5, 0), (6, 0xffff_ffc9), (7, 0), (8, 22), (9, 0), (10, 0)] {
         header.extend(((item << 16 | 0x44) as u32).to_le_bytes());
         header.extend([0, 0, 4, 0]);
         header.extend(u32::to_le_bytes(value));
@@ -517,7 +515,7 @@ fn what_is_not_tcp_is_counted() {
     assert_eq!(
         found.notes,
         [
-            "1 packet that are not TCP skipped",
+            "1 packet that are neither TCP nor QUIC skipped",
             "1 packet that are IP fragments skipped",
             "2 packets whose headers contradict themselves skipped"
         ]
