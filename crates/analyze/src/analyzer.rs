@@ -8,7 +8,9 @@ use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 
 use crate::connection::{Arrival, Connection, ConnectionId};
+use crate::copies::{Copies, Copy};
 use crate::decode::{Segment, Skipped, decode};
+use crate::dns::{self, Dns, Questions};
 use crate::flow::Limits;
 use crate::open::Open;
 use crate::places::{Broken, Next, Place, Places};
@@ -65,6 +67,10 @@ pub struct Summary {
     pub first: Option<UnixTime>,
     /// Time of the last packet.
     pub last: Option<UnixTime>,
+    /// Packets that it holds twice; they count once in all other figures.
+    pub copies: u64,
+    /// Questions for names.
+    pub dns: Dns,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +85,7 @@ struct Counts {
     options_cut: u64,
     elsewhere: u64,
     evicted: u64,
+    copies: u64,
     went_back: u64,
     first_back: u64,
     link_types: BTreeMap<u16, u64>,
@@ -92,6 +99,8 @@ pub struct Analyzer {
     open: Open,
     limits: Limits,
     rows: Rows,
+    copies: Copies,
+    questions: Questions,
     /// By place.
     air: Vec<Air>,
     first: Option<UnixTime>,
@@ -121,6 +130,8 @@ impl Analyzer {
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
+            copies: Copies::default(),
+            questions: Questions::default(),
             first: None,
             now: Time::ZERO,
             last_link: None,
@@ -154,6 +165,11 @@ impl Analyzer {
                     {
                         decoded = Err(Skipped::Repeated);
                     }
+                    if decoded.as_ref().is_err_and(|&why| why == Skipped::NoTcp) {
+                        if let Some(message) = dns::decode(&raw) {
+                            self.questions.on(now, &message);
+                        }
+                    }
                     match decoded {
                         Ok(segment) => self.on_segment(interface, &Segment { place, ..segment }),
                         Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
@@ -173,6 +189,11 @@ impl Analyzer {
         self.counts.tcp_packets += 1;
         self.counts.options_cut += u64::from(p.options.cut);
         self.close_silent();
+        let copy = self.copies.look_for(self.now, p);
+        if copy == Copy::Yes {
+            self.counts.copies += 1;
+            return;
+        }
         let mut place = self.open.find(p);
         if let Some(old) = place.filter(|&old| self.open.get(old).is_some_and(|c| c.is_followed_by(p))) {
             self.end(|open| open.remove(old));
@@ -196,6 +217,12 @@ impl Analyzer {
             }
         };
         let Some(connection) = self.open.get(place) else { return };
+        if let Copy::Perhaps(age) = copy {
+            if connection.is_copy(p, age) {
+                self.counts.copies += 1;
+                return;
+            }
+        }
         let at = Arrival {
             now: self.now,
             packet: self.counts.packets,
@@ -210,7 +237,7 @@ impl Analyzer {
 
     fn end(&mut self, remove: impl FnOnce(&mut Open) -> Option<Connection>) -> bool {
         let Some(connection) = remove(&mut self.open) else { return false };
-        connection.finish(&mut self.rows);
+        connection.finish(self.now, &mut self.rows);
         self.limits = limits(self.open.len(), self.options.points);
         true
     }
@@ -269,6 +296,8 @@ impl Analyzer {
             bytes: self.counts.bytes,
             first: self.first,
             last: self.first.map(|first| first + self.now.since(Time::ZERO)),
+            copies: self.counts.copies,
+            dns: self.questions.summary(self.now),
         }
     }
 
@@ -302,6 +331,14 @@ impl Analyzer {
             notes.push(format!(
                 "snapshot length cut the TCP options, SACK blocks among them, of {}",
                 packets(c.options_cut)
+            ));
+        }
+        if c.copies > 0 {
+            let (were, they) = if c.copies == 1 { ("was", "It counts") } else { ("were", "They count") };
+            notes.push(format!(
+                "{} {were} captured twice, with the same IP identification and contents (mirror port, bridge, or a \
+                 network that doubles packets). {they} once",
+                packets(c.copies)
             ));
         }
         if c.elsewhere > 0 {
