@@ -8,7 +8,9 @@ use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 
 use crate::connection::{Arrival, Connection, ConnectionId};
+use crate::copies::{Copies, Copy};
 use crate::decode::{Segment, Skipped, datagram, decode};
+use crate::dns::{self, Dns, Questions};
 use crate::flow::Limits;
 use crate::open::Open;
 use crate::places::{Broken, Next, Place, Places};
@@ -66,6 +68,10 @@ pub struct Summary {
     pub first: Option<UnixTime>,
     /// Time of the last packet.
     pub last: Option<UnixTime>,
+    /// Packets that it holds twice; they count once in all other figures.
+    pub copies: u64,
+    /// Questions for names.
+    pub dns: Dns,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +86,7 @@ struct Counts {
     options_cut: u64,
     elsewhere: u64,
     evicted: u64,
+    copies: u64,
     went_back: u64,
     first_back: u64,
     link_types: BTreeMap<u16, u64>,
@@ -93,6 +100,8 @@ pub struct Analyzer {
     open: Open,
     limits: Limits,
     rows: Rows,
+    copies: Copies,
+    questions: Questions,
     /// By place.
     air: Vec<Air>,
     quic: Quic,
@@ -123,6 +132,8 @@ impl Analyzer {
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
+            copies: Copies::default(),
+            questions: Questions::default(),
             quic: Quic::default(),
             first: None,
             now: Time::ZERO,
@@ -156,8 +167,18 @@ impl Analyzer {
                     }
                     match decoded {
                         Ok(segment) => self.on_segment(interface, &Segment { place, ..segment }),
-                        Err(Skipped::NoTcp)
-                            if datagram(&raw).is_some_and(|found| self.quic.on_datagram(now, place, &found)) => {}
+                        Err(Skipped::NoTcp) => {
+                            let is_read = datagram(&raw).is_some_and(|found| match dns::decode(&found) {
+                                Some(message) => {
+                                    self.questions.on(now, &message);
+                                    true
+                                }
+                                None => self.quic.on_datagram(now, place, &found),
+                            });
+                            if !is_read {
+                                *self.counts.skipped.entry(Skipped::NoTcp).or_default() += 1;
+                            }
+                        }
                         Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
                     }
                 }
@@ -175,6 +196,11 @@ impl Analyzer {
         self.counts.tcp_packets += 1;
         self.counts.options_cut += u64::from(p.options.cut);
         self.close_silent();
+        let copy = self.copies.look_for(self.now, p);
+        if copy == Copy::Yes {
+            self.counts.copies += 1;
+            return;
+        }
         let mut place = self.open.find(p);
         if let Some(old) = place.filter(|&old| self.open.get(old).is_some_and(|c| c.is_followed_by(p))) {
             self.end(|open| open.remove(old));
@@ -198,6 +224,12 @@ impl Analyzer {
             }
         };
         let Some(connection) = self.open.get(place) else { return };
+        if let Copy::Perhaps(age) = copy {
+            if connection.is_copy(p, age) {
+                self.counts.copies += 1;
+                return;
+            }
+        }
         let at = Arrival {
             now: self.now,
             packet: self.counts.packets,
@@ -212,7 +244,7 @@ impl Analyzer {
 
     fn end(&mut self, remove: impl FnOnce(&mut Open) -> Option<Connection>) -> bool {
         let Some(connection) = remove(&mut self.open) else { return false };
-        connection.finish(&mut self.rows);
+        connection.finish(self.now, &mut self.rows);
         self.limits = limits(self.open.len(), self.options.points);
         true
     }
@@ -275,6 +307,8 @@ impl Analyzer {
             bytes: self.counts.bytes,
             first: self.first,
             last: self.first.map(|first| first + self.now.since(Time::ZERO)),
+            copies: self.counts.copies,
+            dns: self.questions.summary(self.now),
         }
     }
 
@@ -286,7 +320,7 @@ impl Analyzer {
             let what = match why {
                 Skipped::LinkType(link) => format!("of link type {link}, which is not read"),
                 Skipped::NoIp => "that carry no IP packet in the clear".into(),
-                Skipped::NoTcp => "that are neither TCP nor QUIC".into(),
+                Skipped::NoTcp => "that are neither TCP, QUIC nor DNS".into(),
                 Skipped::Fragment => "that are IP fragments".into(),
                 Skipped::BadFrame => "that their receiver got with errors".into(),
                 Skipped::Repeated => "that a radio had sent before".into(),
@@ -319,6 +353,14 @@ impl Analyzer {
             notes.push(format!(
                 "snapshot length cut the TCP options, SACK blocks among them, of {}",
                 packets(c.options_cut)
+            ));
+        }
+        if c.copies > 0 {
+            let (were, they) = if c.copies == 1 { ("was", "It counts") } else { ("were", "They count") };
+            notes.push(format!(
+                "{} {were} captured twice, with the same IP identification and contents (mirror port, bridge, or a \
+                 network that doubles packets). {they} once",
+                packets(c.copies)
             ));
         }
         if c.elsewhere > 0 {

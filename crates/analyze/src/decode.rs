@@ -6,7 +6,7 @@ mod wlan;
 
 use std::net::IpAddr;
 
-use airtcp_core::convert::count;
+use airtcp_core::convert::{count, low64};
 use airtcp_core::packet::TcpFlags;
 use etherparse::{LaxIpSlice, LenSource, TcpHeaderSlice, UdpHeaderSlice, ip_number};
 
@@ -17,6 +17,19 @@ use crate::reader::Raw;
 pub(crate) struct Endpoint {
     pub address: IpAddr,
     pub port: u16,
+}
+
+impl Endpoint {
+    /// The address in two words.
+    pub(crate) fn halves(&self) -> [u64; 2] {
+        match self.address {
+            IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
+            IpAddr::V6(v6) => {
+                let bits = v6.to_bits();
+                [low64(bits >> 64), low64(bits)]
+            }
+        }
+    }
 }
 
 /// A TCP segment as it passed.
@@ -35,6 +48,8 @@ pub(crate) struct Segment {
     pub window: u16,
     /// Payload bytes it had on the wire.
     pub payload: u32,
+    /// TCP's checksum: it tells other contents apart.
+    pub checksum: u16,
     pub options: Options,
 }
 
@@ -169,6 +184,7 @@ pub(crate) fn decode(raw: &Raw) -> Result<Segment, Skipped> {
         flags,
         window: header.window_size(),
         payload: count(payload),
+        checksum: header.checksum(),
         options: options(header.options(), cut),
     })
 }

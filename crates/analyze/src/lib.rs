@@ -9,12 +9,15 @@
 //! [`reader`] files, `places` several of them, `decode` headers, `open` and `connection` which
 //! packets belong together, `view` what the sender had heard when it sent something, `flow` its
 //! state and why it repeated something, `whatif` other policies, `wifi` what stations did on the
-//! air, [`tables`] what comes out.
+//! air, `copies` packets captured twice, `dns` questions for names, [`tables`] what comes out.
 
 mod analyzer;
 mod connection;
+mod copies;
 mod decode;
+mod dns;
 mod flow;
+mod histogram;
 mod open;
 mod places;
 mod quic;
@@ -30,5 +33,6 @@ mod wifi;
 mod work;
 
 pub use analyzer::{Analyzer, Options, Summary};
+pub use dns::Dns;
 pub use places::{Opener, Place};
 pub use reader::{CaptureError, Packing, Reader, UnixTime};

@@ -75,8 +75,23 @@ table! {
         limited_queue_s: F64(f64) = "s in which the congestion window limited, with a queue on the path",
         limited_loss_s: F64(f64) = "s in which the congestion window limited without a queue after losses, or a loss was repaired",
         limited_cwnd_s: F64(f64) = "s in which the congestion window limited, with neither queue nor loss",
-        limited_outage_s: F64(f64) = "s in which the receiver was silent over two timeouts, or for a second",
+        limited_outage_s: F64(f64) = "s in which the receiver was silent over two timeouts, or over one and for a second",
         limited_air_s: F64(f64) = "s in which the congestion window limited, with a queue, and the air was taken: captures in monitor mode",
+        limited_paced_s: F64(f64) = "s in which data waited for pacing or for a shaper before the capture: nothing prompted it, in the middle of a write",
+        limited_steady_s: F64(f64) = "s of pauses without a prompt at one rate, after full segments: the sender's application, pacing or a shaper, which look alike",
+        role: Str(Cow<'static, str>) = "client (it sent the SYN) or server; empty: the capture has no SYN",
+        opening: Str(Cow<'static, str>) = "what became of the SYN: answered, refused (by RST), unanswered; empty: no SYN, or the capture ends too soon",
+        opening_ms: F64(f64) = "ms, from the connection's first SYN to the first packet of the other end",
+        asked_after_ms: F64(f64) = "ms, from that packet to the client's first data",
+        reset_by: Str(Cow<'static, str>) = "end that sent a RST before any FIN: source, destination; empty: none",
+        reset_cut: Bool(bool) = "at that RST data was not acknowledged, or only one end had sent data",
+        one_way: Bool(bool) = "the capture has packets of one direction only",
+        longest_think_s: F64(f64) = "s, longest time from a request's last packet to the first packet of its answer",
+        window_closed_s: F64(f64) = "s in which the receiver's window was closed",
+        ends_closed: Bool(bool) = "the receiver's window was closed at the end of the connection",
+        line_bps: F64(f64) = "bit/s of payload, rate of the slowest line, NaN: not shown",
+        line_by: Str(Cow<'static, str>) = "how that shows: trains (stretched between capture and receiver), plateau (most bytes at one rate)",
+        path_bps: F64(f64) = "bit/s of payload sent while path or receive window limited",
     }
 }
 
@@ -86,7 +101,7 @@ table! {
         flow: U32(u32) = "number of the flow",
         from_s: F64(f64) = "s since the first packet of the capture",
         to_s: F64(f64) = "s, its end",
-        limit: Str(Cow<'static, str>) = "limit: receive_window, receiver_app, sender_app, think, idle, slow_start, queue, loss, cwnd, outage, air",
+        limit: Str(Cow<'static, str>) = "limit: receive_window, receiver_app, sender_app, think, idle, slow_start, queue, loss, cwnd, outage, air, paced, steady",
     }
 }
 

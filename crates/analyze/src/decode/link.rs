@@ -42,7 +42,7 @@ pub(super) mod ether_type {
 /// More tags than any network stacks.
 const MAX_TAGS: usize = 8;
 
-pub(super) fn network_layer(link: u16, frame: &[u8]) -> Result<&[u8], Skipped> {
+pub(crate) fn network_layer(link: u16, frame: &[u8]) -> Result<&[u8], Skipped> {
     match link {
         link_type::ETHERNET => ether_payload(be16(frame, 12)?, from(frame, 14)?),
         link_type::RAW | link_type::RAW_BSD | link_type::RAW_OPENBSD | link_type::IPV4 | link_type::IPV6 => Ok(frame),

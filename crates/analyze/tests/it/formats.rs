@@ -515,7 +515,7 @@ fn what_is_not_tcp_is_counted() {
     assert_eq!(
         found.notes,
         [
-            "1 packet that are neither TCP nor QUIC skipped",
+            "1 packet that are neither TCP, QUIC nor DNS skipped",
             "1 packet that are IP fragments skipped",
             "2 packets whose headers contradict themselves skipped"
         ]

@@ -140,11 +140,11 @@ fn a_connection_that_began_before_counts_by_its_port() {
         }
         let found = made.analyse();
         assert!(found.texts("quic", "version").is_empty(), "{port} {head:x}");
-        assert_eq!(found.notes, ["20 packets that are neither TCP nor QUIC skipped"]);
+        assert_eq!(found.notes, ["20 packets that are neither TCP, QUIC nor DNS skipped"]);
     }
     // A bit that is missing later takes the connection back.
     made.at(30_000, datagram(true, 443, &[0x01], 800));
     let found = made.analyse();
     assert!(found.texts("quic", "version").is_empty());
-    assert_eq!(found.notes, ["21 packets that are neither TCP nor QUIC skipped"]);
+    assert_eq!(found.notes, ["21 packets that are neither TCP, QUIC nor DNS skipped"]);
 }
