@@ -69,7 +69,9 @@ def test_a_selection_of_flows_keeps_the_stations(air: Path) -> None:
 def test_other_captures_have_none() -> None:
     assert sentence([], 0.5) == ""
     row = {"transmitter": "", "airtime_share": 0.5, "rate_mean_bps": None, "retry_ratio": None}
-    assert sentence([row], 0.934) == "The air was full: it was taken 93 % of the time; unknown senders took 50 % of that."
+    assert (
+        sentence([row], 0.934) == "The air was full: it was taken 93 % of the time; unknown senders took 50 % of that."
+    )
 
 
 @pytest.mark.parametrize(
