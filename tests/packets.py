@@ -26,7 +26,9 @@ class Pcap:
     packets: list[tuple[float, bytes]] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)
 
-    def ip(self, at: float, source: str, destination: str, protocol: int, body: bytes, ip_id: int | None = None) -> None:
+    def ip(
+        self, at: float, source: str, destination: str, protocol: int, body: bytes, ip_id: int | None = None
+    ) -> None:
         ends = ip_address(source).packed, ip_address(destination).packed
         if len(ends[0]) == 16:
             head = struct.pack(">IHBB", 6 << 28, len(body), protocol, 64)
