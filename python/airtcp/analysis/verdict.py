@@ -352,6 +352,8 @@ def _air(flow: Row, seconds: float, share: float) -> Verdict:
 
 
 def _paced(flow: Row, seconds: float, share: float) -> Verdict:
+    if fills(flow) and flow["line_by"] == "trains":
+        return _full(flow)
     return Verdict(
         "paced",
         f"The sender had more data, {_of_time(share)}, and let it out at {rate(flow['goodput_bps'])}: pacing, or a "

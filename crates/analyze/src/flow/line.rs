@@ -14,8 +14,8 @@ use crate::histogram::Histogram;
 const SEGMENTS: u64 = 10;
 const ACKS: u32 = 3;
 const TIME: Span = Span::from_us(500);
-/// Stretched to so many quarters of the time in which it was sent, at least.
-const STRETCHED_QUARTERS: u64 = 5;
+/// Stretched to so many times the time in which it was sent, at least: jitter stretches, too.
+const STRETCHED: u64 = 2;
 /// Trains before their rate counts, and part of the bytes on a plateau.
 const TRAINS: u32 = 3;
 const PLATEAU_TRAINS: u32 = 12;
@@ -92,7 +92,7 @@ impl Flow {
         if took < round_trip / 4 * 3 {
             line.all.add(rate, bytes);
         }
-        if newest_seen.since(train.sent) * STRETCHED_QUARTERS < took * 4 {
+        if newest_seen.since(train.sent) * STRETCHED < took {
             line.stretched.add(rate, bytes);
         }
         line.train = Some(Train { delivered, acked: at.seen, sent: newest_seen, acks: 0 });
