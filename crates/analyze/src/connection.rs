@@ -87,7 +87,7 @@ pub(crate) enum Opening {
 pub(crate) struct Reset {
     /// The end that sent it.
     side: usize,
-    /// Data was not acknowledged, or nothing had answered it.
+    /// Data was not acknowledged, or this end had sent none in answer to the other's.
     cut: bool,
 }
 
@@ -201,8 +201,8 @@ impl Connection {
         let is_over = self.reset.is_some() || self.flows.iter().any(|f| f.fin_seen);
         if rst && !is_over && self.opening != Opening::Refused {
             let open = self.flows.iter().any(Flow::waits_for_ack);
-            let answers = [0, 1].map(|side| self.flows[side].has_data());
-            self.reset = Some(Reset { side, cut: open || answers[0] != answers[1] });
+            let no_answer = self.flows[1 - side].has_data() && !self.flows[side].has_data();
+            self.reset = Some(Reset { side, cut: open || no_answer });
         }
     }
 

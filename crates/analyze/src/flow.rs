@@ -201,6 +201,8 @@ pub(crate) struct Flow {
     rtt: Rtt,
     /// From the capture to the receiver and back.
     far: Rtt,
+    /// End of a byte that probed a closed window.
+    probed_to: Option<u64>,
     /// Largest flight since the last loss.
     round_flight: u64,
     flight_max: u64,
@@ -273,6 +275,7 @@ impl Flow {
             newest_delivered: Delivered::default(),
             rtt: Rtt::default(),
             far: Rtt::default(),
+            probed_to: None,
             round_flight: 0,
             flight_max: 0,
             window: None,

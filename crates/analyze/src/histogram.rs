@@ -47,21 +47,30 @@ impl Histogram {
         None
     }
 
-    /// The value around which most weight lies, and its part of all.
+    /// Classes near each other in which most weight lies: their middle by weight, and their part of
+    /// all.
     pub(crate) fn plateau(&self) -> Option<(u64, f64)> {
-        let mut best = (0, 0);
+        // Their first, the one behind their last, their weight.
+        let mut best = (0, 0, 0);
         let (mut first, mut weight) = (0, 0);
-        for &(class, of) in &self.classes {
+        for (last, &(class, of)) in self.classes.iter().enumerate() {
             weight += of;
             while self.classes[first].0 + PLATEAU <= class {
                 weight -= self.classes[first].1;
                 first += 1;
             }
-            if weight > best.1 {
-                best = (class - (class - self.classes[first].0) / 2, weight);
+            if weight > best.2 {
+                best = (first, last + 1, weight);
             }
         }
-        (best.1 > 0).then(|| (Histogram::value(best.0), best.1 as f64 / self.total as f64))
+        let (first, end, weight) = best;
+        let mut left = weight.div_ceil(2);
+        let middle = self.classes[first..end].iter().find(|&&(_, of)| {
+            let is_it = of >= left;
+            left = left.saturating_sub(of);
+            is_it
+        })?;
+        Some((Histogram::value(middle.0), weight as f64 / self.total as f64))
     }
 }
 

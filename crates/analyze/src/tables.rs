@@ -84,7 +84,7 @@ table! {
         opening_ms: F64(f64) = "ms, from the connection's first SYN to the first packet of the other end",
         asked_after_ms: F64(f64) = "ms, from that packet to the client's first data",
         reset_by: Str(Cow<'static, str>) = "end that sent a RST before any FIN: source, destination; empty: none",
-        reset_cut: Bool(bool) = "at that RST data was not acknowledged, or only one end had sent data",
+        reset_cut: Bool(bool) = "at that RST data was not acknowledged, or its sender had not answered any",
         one_way: Bool(bool) = "the capture has packets of one direction only",
         longest_think_s: F64(f64) = "s, longest time from a request's last packet to the first packet of its answer",
         window_closed_s: F64(f64) = "s in which the receiver's window was closed",

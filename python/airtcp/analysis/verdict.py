@@ -15,6 +15,7 @@ from airtcp.analysis.limits import Row, grade, is_short, percent, segments, shar
 
 FULL: Final = 0.8
 """A sender that had this part of the line's rate filled the line."""
+ALL: Final = 0.93
 NOTABLE_S: Final = 0.5
 """A wait of so many seconds is told, however short the flow is."""
 FAULT_S: Final = 1.0
@@ -256,7 +257,10 @@ def _full(flow: Row) -> Verdict:
     """The line is full: with a queue or without."""
     line = flow["line_bps"]
     got = rate(flow["path_bps"] or flow["goodput_bps"])
-    of = f" of a line of about {rate(line)}" if line and fills(flow) else ""
+    of = ""
+    if line and fills(flow):
+        # Two rates that agree are one.
+        of = ", all that the line gives" if flow["path_bps"] >= ALL * line else f" of a line of about {rate(line)}"
     lost = flow["retransmitted_packets"] / (flow["data_packets"] or 1)
     losses = f". Its losses ({percent(lost)}) are how TCP finds the line's rate" if lost > 0 else ""
     mark = grade(flow)
@@ -348,6 +352,8 @@ def _air(flow: Row, seconds: float, share: float) -> Verdict:
 
 
 def _paced(flow: Row, seconds: float, share: float) -> Verdict:
+    if fills(flow) and flow["line_by"] == "trains":
+        return _full(flow)
     return Verdict(
         "paced",
         f"The sender had more data, {_of_time(share)}, and let it out at {rate(flow['goodput_bps'])}: pacing, or a "

@@ -80,6 +80,8 @@ const PROMPT_PART: u64 = 16;
 /// A round trip longer than the least by this, and by this part of it, has a queue in it.
 const QUEUE: Span = Span::from_ms(2);
 const QUEUE_PART: u64 = 20;
+/// So near, the capture is at the sender.
+const AT_SENDER: Span = Span::from_ms(1);
 /// Segments outstanding, behind which the end of a write is the end of the data.
 const FEW: u64 = 4;
 /// Without a word from the receiver for so long, and for a timeout, the path is interrupted.
@@ -370,6 +372,9 @@ impl Flow {
                 // Such a round says nothing about the window.
                 l.flat_rounds = 0;
                 l.without_prompt(at.now, pushed, mss)
+            } else if !prompted && !pushed && l.uses_push && at.turn <= AT_SENDER && !l.queue_above(2) {
+                // Nothing came that the sender could have waited for.
+                Limit::Paced
             } else {
                 l.by_congestion_window(at.air_busy)
             }
@@ -491,7 +496,7 @@ impl Flow {
 
     /// Bytes per second that the sender sent while the path held it back, and how long that was.
     pub(super) fn on_path(&self) -> (u64, Span) {
-        let of = [Limit::Queue, Limit::Loss, Limit::Cwnd, Limit::Air, Limit::ReceiveWindow];
+        let of = [Limit::Queue, Limit::Loss, Limit::Cwnd, Limit::Air, Limit::ReceiveWindow, Limit::Paced];
         let bytes = of.iter().map(|&limit| self.held.sent[limit as usize]).sum();
         (bytes, of.iter().fold(Span::ZERO, |sum, &limit| sum + self.held.spent[limit as usize]))
     }

@@ -2,7 +2,8 @@
 //!
 //! A train that was acknowledged more slowly than it was sent was stretched by the line (packet
 //! pairs, but of ten segments: ACKs come in lumps). The middle of such rates is the line's. Without
-//! stretched trains a plateau shows it: most bytes pass at one rate, whatever the flight.
+//! stretched trains a plateau shows it: most bytes pass at one rate, whatever the flight. Only
+//! trains shorter than a round trip count there: over a round trip a window has a rate, too.
 
 use airtcp_core::units::{Span, Time};
 
@@ -13,8 +14,8 @@ use crate::histogram::Histogram;
 const SEGMENTS: u64 = 10;
 const ACKS: u32 = 3;
 const TIME: Span = Span::from_us(500);
-/// Stretched to so many quarters of the time in which it was sent, at least.
-const STRETCHED_QUARTERS: u64 = 5;
+/// Stretched to so many times the time in which it was sent, at least: jitter stretches, too.
+const STRETCHED: u64 = 2;
 /// Trains before their rate counts, and part of the bytes on a plateau.
 const TRAINS: u32 = 3;
 const PLATEAU_TRAINS: u32 = 12;
@@ -72,6 +73,7 @@ impl Flow {
         let enough = SEGMENTS * u64::from(self.mss());
         // Without SACK an ACK after a loss tells of what came long before.
         let is_told = self.state == State::Open || self.sack;
+        let round_trip = self.rtt.srtt() + at.near;
         let line = &mut self.line;
         let Some(mut train) = line.train.take().filter(|train| is_told && train.delivered <= delivered) else {
             let begins = is_told && newest_seen > Time::ZERO;
@@ -86,8 +88,11 @@ impl Flow {
             return;
         }
         let rate = u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(took.as_ns())).unwrap_or(u64::MAX >> 8);
-        line.all.add(rate, bytes);
-        if newest_seen.since(train.sent) * STRETCHED_QUARTERS < took * 4 {
+        // Over a whole round trip any window has a rate of its own.
+        if took < round_trip / 4 * 3 {
+            line.all.add(rate, bytes);
+        }
+        if newest_seen.since(train.sent) * STRETCHED < took {
             line.stretched.add(rate, bytes);
         }
         line.train = Some(Train { delivered, acked: at.seen, sent: newest_seen, acks: 0 });

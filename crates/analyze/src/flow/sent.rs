@@ -68,9 +68,14 @@ impl Flow {
             self.counts.retransmitted_bytes += u64::from(p.payload);
             return;
         }
-        if start < self.max {
+        // A probe of a closed window sent one byte; the segment that follows begins with it.
+        let is_probed = end > self.max && start + 1 == self.max && self.probed_to == Some(self.max);
+        if start < self.max && !is_probed {
             let fin = p.has(TcpFlags::FIN) && end <= self.max;
             self.on_old(at, p, start, end.min(self.max), fin);
+        }
+        if p.payload == 1 && self.window == Some(0) {
+            self.probed_to = Some(end);
         }
         if end > self.max {
             self.on_new(at, p, start.max(self.max), end);
