@@ -43,7 +43,8 @@ def sentence(row: Mapping[str, Any]) -> str:
     text = f"QUIC, {amount(size)} from {source} to {destination}"
     if size >= TOLD_BYTES and row["rate_bps"]:
         text += f" at {row['rate_bps'] / 1e6:.3g} Mbit/s"
-    return f"{text}. {_round_trip(row)}{_pauses(row)} Losses and windows are encrypted, so the cause of a low rate does not show."
+    hidden = "Losses and windows are encrypted, so the cause of a low rate does not show."
+    return f"{text}. {_round_trip(row)}{_pauses(row)} {hidden}"
 
 
 def _round_trip(row: Mapping[str, Any]) -> str:

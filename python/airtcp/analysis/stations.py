@@ -48,7 +48,7 @@ def busy(airtime: pl.LazyFrame, duration_s: float | None) -> float | None:
 FULL_AIR: Final = 0.7
 """Part of the time from which on the air counts as full. Gaps and backoff take most of the rest."""
 WEAK_DBM: Final = -80.0
-"""Signal below which only the slowest rates arrive (sensitivity of MCS 0 at 20 MHz: -82 dBm, IEEE 802.11-2020 table 19-18)."""
+"""Signal below which only the slowest rates arrive: MCS 0 at 20 MHz needs -82 dBm (IEEE 802.11-2020, table 19-18)."""
 MANY_RETRIES: Final = 0.2
 """Part of repeated frames that costs noticeable airtime."""
 TELLING_FRAMES: Final = 20
