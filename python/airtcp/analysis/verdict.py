@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from airtcp._text import amount
-from airtcp.analysis.limits import Row, grade, is_short, percent, segments, shares, spent
+from airtcp.analysis.limits import Row, brief, extra_ms, grade, is_short, percent, segments, shares, spent
 
 FULL: Final = 0.8
 """A sender that had this part of the line's rate filled the line."""
@@ -21,8 +21,12 @@ NOTABLE_S: Final = 0.5
 FAULT_S: Final = 1.0
 ALSO: Final = 0.2
 """A fault beside the first limit is told from this share or `FAULT_S` on."""
+MAIN: Final = 0.35
+"""A limit that took less of the time is no cause by itself."""
 BRIEF_S: Final = 0.1
 """A transfer that was over sooner was not slow."""
+LONGEST_QUEUE_MS: Final = 10_000.0
+"""No queue holds data for longer."""
 LEAST_RTT_MS: Final = 1.0
 """Shorter round trips explain nothing."""
 TOO_FEW_LOSSES: Final = 3.0
@@ -63,12 +67,15 @@ def judge(flow: Row) -> Verdict | None:
         return Verdict(CANNOT_TELL, "Cannot tell: no data was acknowledged in the capture")
     first = rows[0]
     found = _BY_LIMIT[first["limit"]](flow, first["seconds"], first["share"])
+    if first["share"] < MAIN and found.name != NOT_SLOW:
+        return Verdict(CANNOT_TELL, f"No single cause: {brief(rows, 3)} of the time")
     faults = [
         _FAULTS[row["limit"]]
         for row in rows[1:]
         if row["limit"] in _FAULTS
         and row["limit"] != found.name
         and (row["share"] >= ALSO or row["seconds"] >= FAULT_S)
+        and row["seconds"] >= BRIEF_S
         if not (row["limit"] == "loss" and found.name == NOT_SLOW and (fills(flow) or first["limit"] == "queue"))
     ]
     if not faults:
@@ -276,6 +283,18 @@ def _full(flow: Row) -> Verdict:
 
 def _queue(flow: Row, seconds: float, share: float) -> Verdict:
     line, path = flow["line_bps"], flow["path_bps"]
+    if (extra_ms(flow) or 0.0) > LONGEST_QUEUE_MS:
+        return Verdict(
+            CANNOT_TELL,
+            f"Cannot tell: round trips of {_ms(flow['path_rtt_min_ms'])} to {_ms(flow['path_rtt_p95_ms'])} are no "
+            "queue's; acknowledgements came late, or are missing in the capture",
+        )
+    if path and flow["goodput_bps"] and path < flow["goodput_bps"] / 2:
+        return Verdict(
+            CANNOT_TELL,
+            f"Cannot tell: round trips grew from {_ms(flow['path_rtt_min_ms'])} to "
+            f"{_ms(flow['path_rtt_p95_ms'])}, and little was sent, so that the queue was not this flow's",
+        )
     if line and path and flow["line_by"] == "trains" and path < line / 2:
         return Verdict(
             "queue",
