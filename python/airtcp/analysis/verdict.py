@@ -78,7 +78,7 @@ def judge(flow: Row) -> Verdict | None:
         and row["seconds"] >= BRIEF_S
         if not (row["limit"] == "loss" and found.name == NOT_SLOW and (fills(flow) or first["limit"] == "queue"))
     ]
-    if not faults:
+    if not faults or found.name == CANNOT_TELL:
         return found
     share = percent(next(row["share"] for row in rows[1:] if _FAULTS.get(row["limit"]) == faults[0]))
     return Verdict(found.name, f"{found.happened}. Besides, {faults[0]} took {share} of the time", found.todo)
