@@ -22,7 +22,7 @@ from airtcp.results import MANIFEST, OfTables, Tables
 
 FORMAT: Final = "airtcp-analysis"
 FORMAT_VERSION: Final = 3
-"""3 has openings, resets and rates of lines in `flows`, and names in `capture`; 2 has `limits`, `stations`,
+"""3 has openings, resets and rates of lines in `flows`, and names in `capture`. 2 has `limits`, `stations` and
 `airtime`, and columns for places of capture and round trips of the sender."""
 
 TABLES: Final = (

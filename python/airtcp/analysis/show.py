@@ -80,7 +80,7 @@ def answer(analysis: Analysis) -> str:
 
 
 def first_sentences(analysis: Analysis) -> list[str]:
-    """What happened in the capture and what to do, most important first."""
+    """The first sentences: events of the capture and what to do, most important first."""
     totals = analysis.totals
     failures = [one["says"] for one in totals["findings"]]
     said = [says] if (says := answer(analysis)) else []

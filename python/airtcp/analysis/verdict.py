@@ -133,7 +133,7 @@ def _sender(flow: Row) -> str:
 
 
 def _short(flow: Row) -> Verdict:
-    """What took the time of a flow that is too short for more."""
+    """The longest wait of a flow that is too short for more."""
     waits = [
         (float(flow["limited_outage_s"] or 0.0) if flow["timeouts"] else 0.0, _outage),
         (float(flow["window_closed_s"] or 0.0), _closed),
