@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from airtcp.advice.observed import PACKET_BYTES, SHARE, STEP_S, FlowTrace, NoTwinError, Observed
+from airtcp.advice.observed import LEAST_S, PACKET_BYTES, SHARE, STEP_S, FlowTrace, NoTwinError, Observed
 from airtcp.advice.twin import (
     AIR_MS,
     AIR_QUEUES,
@@ -40,8 +40,6 @@ from airtcp.advice.twin import (
 
 Json = dict[str, Any]
 
-LEAST_S: Final = 4.0
-"""Shorter captures have no two parts worth comparing."""
 REFINED: Final = 3
 """Pairs of queue and control that the search refines."""
 GENERATIONS: Final = 6
@@ -124,15 +122,15 @@ class Proof:
         """The proof as JSON values."""
 
         def pair(values: tuple[float, float]) -> Json:
-            return {"predicted": float(f"{values[0]:.6g}"), "seen": float(f"{values[1]:.6g}")}
+            return {"predicted": _finite(values[0]), "seen": _finite(values[1])}
 
         return {
             "holds": self.holds,
             "goodput_bps": pair(self.goodput_bps),
             "rtt_ms": {f"p{quantile}": pair(values) for quantile, values in self.rtt_ms.items()},
             "retransmissions": pair(self.resent),
-            "goodput_error": round(self.goodput_error, 4),
-            "rtt_p95_error": round(self.rtt_error, 4),
+            "goodput_error": _finite(round(self.goodput_error, 4)),
+            "rtt_p95_error": _finite(round(self.rtt_error, 4)),
         }
 
 
@@ -451,7 +449,11 @@ def _spread(close: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def prove(observed: Observed, path: Path, until_s: float) -> Proof:
-    """Holds a path against the part of the capture from `until_s` on."""
+    """Holds a path against the part of the capture from `until_s` on.
+
+    Raises:
+        NoTwinError: nothing passes in that part.
+    """
     document = scenario(observed, path)
     seen = [flow.trace for flow in observed.flows]
     first = round(until_s / STEP_S) - 1
@@ -471,6 +473,11 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
         return float(sum(trace.resent[last] - trace.resent[first] for trace in traces))
 
     theirs = quantiles(seen)
+    if not rate_of_payload(seen, first, last) > 0 or not math.isfinite(theirs[95]):
+        raise NoTwinError(
+            "in the second half of its longest transfer nothing is acknowledged, so that a twin cannot be held against "
+            "it: capture a longer one"
+        )
     ours = [quantiles(traces) for traces in runs]
     return Proof(
         (
@@ -486,6 +493,11 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
 def _relative_deviation(values: Sequence[float]) -> float:
     mean = float(np.mean(values))
     return float(np.std(values, ddof=1)) / mean if mean > 0 and len(values) > 1 else 0.0
+
+
+def _finite(value: float) -> float | None:
+    """A value as JSON has it; `None`: there is none."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def _error(predicted: float, seen: float) -> float:
