@@ -34,6 +34,7 @@ from airtcp.advice.twin import (
     distance,
     line_bps,
     rate_of_payload,
+    round_trips,
     run,
     scenario,
 )
@@ -270,7 +271,8 @@ class _Search:
 
     def _distance(self, path: Path, seeds: int | None = None) -> float:
         found = [
-            distance(self._run(path, seed), self.theirs, self.weights) for seed in range(1, (seeds or _seeds(path)) + 1)
+            distance(self._run(path, seed), self.theirs, self.weights, is_at_losses=self.observed.is_at_losses)
+            for seed in range(1, (seeds or _seeds(path)) + 1)
         ]
         # Of models that fit alike, the plain one counts.
         return float(np.mean(found)) + PLAINER * ((path.queue not in DROP_TAIL) + (path.loss > 0))
@@ -464,9 +466,8 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
         last = min(last, traces[0].acked.size - 1)
         runs.append(traces)
 
-    def quantiles(traces: Sequence[FlowTrace]) -> dict[int, float]:
-        pooled = np.concatenate([trace.srtt_ms[first : last + 1] for trace in traces])
-        pooled = pooled[~np.isnan(pooled)]
+    def quantiles(traces: Sequence[FlowTrace], *, is_at_losses: bool = False) -> dict[int, float]:
+        pooled = np.concatenate([round_trips(trace, first, last + 1, is_at_losses=is_at_losses) for trace in traces])
         return {q: float(np.percentile(pooled, q)) if pooled.size else math.nan for q in (5, 50, 95)}
 
     def resent(traces: Sequence[FlowTrace]) -> float:
@@ -475,10 +476,10 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
     theirs = quantiles(seen)
     if not rate_of_payload(seen, first, last) > 0 or not math.isfinite(theirs[95]):
         raise NoTwinError(
-            "in the second half of its longest transfer nothing is acknowledged, so that a twin cannot be held against "
+            "in the second half of its largest transfer nothing is acknowledged, so that a twin cannot be held against "
             "it: capture a longer one"
         )
-    ours = [quantiles(traces) for traces in runs]
+    ours = [quantiles(traces, is_at_losses=observed.is_at_losses) for traces in runs]
     return Proof(
         (
             float(np.mean([8 * rate_of_payload(traces, first, last) for traces in runs])),

@@ -48,6 +48,9 @@ MOST_PAUSED: Final = 0.3
 """Part of the time in which the applications may pause."""
 MOST_MISSED: Final = 0.1
 """Part of the packets that the capture may have missed."""
+COARSE_MS: Final = 0.9
+COARSE: Final = 20.0
+"""A clock of steps of `COARSE_MS` or more must be so many times finer than the round trips."""
 LEAST_MS: Final = 0.01
 LEAST_BPS: Final = 1e3
 MOST_BPS: Final = 1e12
@@ -119,6 +122,8 @@ class Observed:
     """Whether packets come through in bursts far above the rate, as a radio's A-MPDUs do, and not one by one."""
     left_out: tuple[str, ...]
     """Notes on what the twin leaves out."""
+    is_at_losses: bool = False
+    """Whether round trips are known at losses only."""
 
 
 class NoTwinError(ValueError):
@@ -154,13 +159,17 @@ def observe(analysis: Analysis) -> Observed:
     ]
     first = {view.number: view for view in views}
     flows = _without_shared_queue(flows, int((grid <= until_s).sum()))
-    rate_bps, is_saturated = _rate(flows, grid[grid <= until_s])
+    is_at_losses = any(view.is_at_losses for view in views)
+    if is_at_losses:
+        _check_repairs(views, origin + until_s)
+    seen_grid = grid[grid <= until_s]
+    rate_bps, is_saturated = _rate(flows, seen_grid, _arrived(views, origin, seen_grid) if is_at_losses else None)
     if not is_saturated:
         rate_bps = max([rate_bps, *(_burst_bps(early[flow.number], flow) for flow in flows)])
     if not LEAST_BPS <= rate_bps <= MOST_BPS:
         raise NoTwinError(f"the rate seems to be {rate_bps:.3g} bit/s: the capture's times are too coarse, or wrong")
     flows = [_with_packet(flow, first[flow.number], rate_bps) for flow in flows]
-    buffer_packets, loss, lost, burst_packets = _losses(flows, early, rate_bps)
+    buffer_packets, loss, lost, burst_packets = _losses(flows, early, rate_bps, is_at_losses=is_at_losses)
     if burst_packets > 1:
         notes.append(f"random losses come some {burst_packets:.0f} packets at a time: the twin loses one each time")
     is_bursty = is_saturated and _is_bursty(flows, early, rate_bps)
@@ -177,6 +186,7 @@ def observe(analysis: Analysis) -> Observed:
         max(0.0, longest_ms) * 1e-3 * rate_bps / 8 / PACKET_BYTES,
         is_bursty,
         tuple(notes),
+        is_at_losses,
     )
 
 
@@ -212,7 +222,7 @@ def _views(analysis: Analysis, rows: Sequence[Json]) -> tuple[list[View], list[s
 
 def _chosen(views: Sequence[View]) -> tuple[list[View], Stretch, list[str]]:
     """The flows and the stretch that are modelled: those of one direction, with most bytes."""
-    sides = [[one for one in views if one.side == name] for name in ("sender", "receiver", "hidden")]
+    sides = [[one for one in views if one.side == name] for name in ("sender", "receiver", "repairs", "hidden")]
     best = [(side, max(found, key=_worth)) for side in sides if (found := stretches(side))]
     if not best:
         raise NoTwinError("nothing of its largest flow is acknowledged: capture both directions, and for longer")
@@ -223,6 +233,7 @@ def _chosen(views: Sequence[View]) -> tuple[list[View], Stretch, list[str]]:
     if not clear:
         raise NoTwinError(_why_hidden(usable[0][0][0]))
     side, stretch = max(clear, key=lambda pair: pair[1].payload_bytes)
+    _check_clock(side)
     chosen = [one for one in side if payload(one, stretch.begin_s, stretch.end_s) >= LEAST_BYTES]
     if not chosen:
         raise NoTwinError(
@@ -237,6 +248,24 @@ def _chosen(views: Sequence[View]) -> tuple[list[View], Stretch, list[str]]:
     return chosen, stretch, [f"{_flows(count)} {why}" for why, count in reasons.items() if count]
 
 
+def _check_clock(views: Sequence[View]) -> None:
+    """Refuses times whose steps hide the round trips."""
+    times = np.unique(np.concatenate([view.tables["segments"]["time_s"].to_numpy() for view in views]))
+    step_ms = float(np.diff(times).min()) * 1e3 if times.size > 1 else 0.0
+    typical_ms = float(np.median(np.concatenate([view.tables["rtt_samples"]["rtt_ms"].to_numpy() for view in views])))
+    if step_ms >= COARSE_MS and typical_ms < COARSE * step_ms:
+        raise NoTwinError(
+            f"its times come in steps of {step_ms:.3g} ms, too coarse for its round trips: capture with a finer clock"
+        )
+
+
+def _check_repairs(views: Sequence[View], until_s: float) -> None:
+    """Refuses captures whose round trips show at losses only, where a half has none."""
+    times = np.concatenate([view.tables["rtt_samples"]["time_s"].to_numpy() for view in views])
+    if not (times <= until_s).any() or not (times > until_s).any():
+        raise NoTwinError(_why_hidden(views[0]))
+
+
 def _worth(stretch: Stretch) -> tuple[bool, float]:
     """Whether a stretch is long enough, and its bytes."""
     return _fault(stretch) is None, stretch.payload_bytes
@@ -246,8 +275,8 @@ def _fault(stretch: Stretch) -> str | None:
     """The reason why a stretch has no twin, and what would help."""
     if stretch.span_s < LEAST_S:
         return (
-            f"its longest transfer has {_size(stretch.payload_bytes)} in {stretch.span_s:.2g} s "
-            f"without a pause: a twin needs {LEAST_S:g} s or more, half of them to hold it against. "
+            f"its largest transfer without a pause has {_size(stretch.payload_bytes)} in {stretch.span_s:.2g} s: "
+            f"a twin needs {LEAST_S:g} s or more, half of them to hold it against. "
             "Capture a longer upload or download"
         )
     if stretch.paused_s > MOST_PAUSED * stretch.span_s:
@@ -261,14 +290,16 @@ def _fault(stretch: Stretch) -> str | None:
 
 def _why_hidden(one: View) -> str:
     """The reason why a flow's round trips do not show, and what would help."""
-    if one.row["rtt_samples"] < LEAST_SAMPLES:
+    row = one.row
+    if row["rtt_samples"] < LEAST_SAMPLES:
         return (
-            f"its largest flow has {one.row['rtt_samples']} ACKs from which a round trip shows, and a twin needs "
-            f"{LEAST_SAMPLES}: switch offloads off for the capture (ethtool -K DEV gro off lro off)"
+            f"its largest flow has {row['data_packets']} packets of data and {row['acks']} ACKs, and shows "
+            f"{row['rtt_samples']} round trips: a twin needs {LEAST_SAMPLES}. Capture both directions whole, with "
+            "offloads off (ethtool -K DEV gro off lro off)"
         )
     return (
-        "the queue stands before the place of the capture, and shows only with TCP timestamps, which this connection "
-        "does not have: capture at the sender, or switch them on (Linux: sysctl net.ipv4.tcp_timestamps=1, Windows: "
+        "a queue before the place of the capture shows only with TCP timestamps, which this connection does not have: "
+        "capture at the sender, or switch them on (Linux: sysctl net.ipv4.tcp_timestamps=1, Windows: "
         "netsh int tcp set global timestamps=enabled)"
     )
 
@@ -354,7 +385,7 @@ def _flow(
         max(float(window), PACKET_BYTES) if limits else None,  # type: ignore[arg-type]
         sent,
         max(1, round(sent / length)),
-        *_trace(part, origin, grid, one.near_ms),
+        *_trace(one, origin, grid),
     )
 
 
@@ -376,7 +407,8 @@ def _acks_of(rows: Sequence[Json], row: Json) -> int:
     )
 
 
-def _trace(part: Tables, origin: float, grid: Array, near_ms: float) -> tuple[FlowTrace, Array]:
+def _trace(one: View, origin: float, grid: Array) -> tuple[FlowTrace, Array]:
+    part, near_ms = one.tables, one.near_ms
     acks = part["segments"].filter(pl.col("kind") == "ack")
     times, acked = acks["time_s"].to_numpy() - origin, acks["seq_to"].to_numpy().astype(np.float64)
     at = np.searchsorted(times, grid, side="right")
@@ -389,10 +421,21 @@ def _trace(part: Tables, origin: float, grid: Array, near_ms: float) -> tuple[Fl
         return smoothed[np.searchsorted(at_s - origin, grid, side="right")]
 
     rtts = part["rtt_samples"]
-    newest = on_grid(rtts["time_s"].to_numpy(), rtts["rtt_ms"].to_numpy())
-    srtt = on_grid(*_of_sender(part))
+    if one.is_at_losses:
+        newest = srtt = _at_steps(rtts["time_s"].to_numpy() - origin, rtts["rtt_ms"].to_numpy(), grid)
+    else:
+        newest = on_grid(rtts["time_s"].to_numpy(), rtts["rtt_ms"].to_numpy())
+        srtt = on_grid(*_of_sender(part))
     resent = np.searchsorted(part["retransmissions"]["time_s"].to_numpy() - origin, grid, side="right")
     return FlowTrace(acked[at], srtt, resent.astype(np.float64)), newest
+
+
+def _at_steps(times: Array, samples_ms: Array, grid: Array) -> Array:
+    """Samples at the steps of the grid in which they were taken, and NaN elsewhere."""
+    out = np.full(grid.size, np.nan)
+    at = np.searchsorted(grid, times)
+    out[at[at < grid.size]] = samples_ms[at < grid.size]
+    return out
 
 
 def _of_sender(part: Tables) -> tuple[Array, Array]:
@@ -463,10 +506,29 @@ def _go_together(a: Array, b: Array) -> bool:
     return bool(a.std() > 0 and b.std() > 0 and np.corrcoef(a, b)[0, 1] >= TOGETHER)
 
 
-def _rate(flows: Sequence[ObservedFlow], grid: Array) -> tuple[float, bool]:
-    """Rate at the IP layer, and whether a queue stood while it was seen."""
+STEADY: Final = 0.95
+"""Speeds within this part of the highest are those of a line that is always busy."""
+
+
+def _arrived(views: Sequence[View], origin: float, grid: Array) -> Array:
+    """Bytes of payload that have come to the capture, of all flows together."""
+    total = np.zeros(grid.size)
+    for one in views:
+        data = one.tables["segments"].filter(pl.col("kind").is_in(["data", "retransmission"]))
+        sums = np.concatenate([[0.0], np.cumsum((data["seq_to"] - data["seq_from"]).to_numpy().astype(np.float64))])
+        total += sums[np.searchsorted(data["time_s"].to_numpy() - origin, grid, side="right")]
+    return total
+
+
+def _rate(flows: Sequence[ObservedFlow], grid: Array, arrived: Array | None) -> tuple[float, bool]:
+    """Rate at the IP layer, and whether a queue stood while it was seen.
+
+    `arrived`: bytes that came over the line, where round trips between losses do not show. A line that is always busy
+    has one speed.
+    """
     size = grid.size
-    payload = sum((flow.trace.acked[:size] for flow in flows), start=np.zeros(size))
+    acked = sum((flow.trace.acked[:size] for flow in flows), start=np.zeros(size))
+    payload = acked if arrived is None else arrived
     per_packet = [flow.payload_bytes / max(1, flow.data_packets) for flow in flows]
     wire = payload * (1 + OVERHEAD_BYTES / max(200.0, float(np.mean(per_packet))))
     rtt_s = max(flow.rtt_min_ms for flow in flows) / 1e3
@@ -477,8 +539,11 @@ def _rate(flows: Sequence[ObservedFlow], grid: Array) -> tuple[float, bool]:
     guess = float(np.percentile(speeds, 95)) if speeds.size else 0.0
     if guess <= 0:
         raise NoTwinError(
-            "in the first half of its longest transfer hardly anything is acknowledged: capture a longer one"
+            "in the first half of its largest transfer hardly anything is acknowledged: capture a longer one"
         )
+    if arrived is not None:
+        steady = speeds[speeds >= STEADY * guess]
+        return (float(np.median(steady)), True) if steady.size >= speeds.size / 2 else (guess, False)
     # The queue stands wherever any flow waits for more than two packets.
     above = np.zeros(grid.size)
     for flow in flows:
@@ -565,7 +630,7 @@ def _longest_ms(flow: ObservedFlow, part: Tables) -> float:
 
 
 def _losses(
-    flows: Sequence[ObservedFlow], parts: Mapping[int, Tables], rate_bps: float
+    flows: Sequence[ObservedFlow], parts: Mapping[int, Tables], rate_bps: float, *, is_at_losses: bool = False
 ) -> tuple[float | None, float, float, float]:
     """Packets that the queue held when it overflowed, and losses per data packet: those at no full queue, and all.
 
@@ -593,7 +658,7 @@ def _losses(
             # Those acknowledged just before the loss was known were sent just before the lost one.
             until = np.searchsorted(times, time_s)
             first = np.searchsorted(times, time_s - min(waited_s or 0.0, 0.5 * flow.rtt_min_ms / 1e3 + 0.01))
-            near = rtts[max(0, first - 3) : until]
+            near = rtts[first if is_at_losses else max(0, first - 3) : until]
             if near.size:
                 waits.append(float(near.max()) - flow.rtt_min_ms)
                 weights.append(1)

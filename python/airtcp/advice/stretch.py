@@ -23,6 +23,8 @@ PAUSE_S: Final = 1.0
 """A longer pause parts two stretches."""
 LEAST_PAUSE_S: Final = 0.01
 """Shorter pauses are those of a host that gets the processor late."""
+LEAST_HIDDEN_PAUSE_S: Final = 0.2
+"""The same, where a queue may hold data that seems to have arrived and not to have been sent."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,9 @@ def busy(view: View) -> Array:
     edges = np.diff(is_out.astype(np.int8), prepend=0)
     begins, stops = times[edges > 0], times[edges < 0]
     if stops.size < begins.size:
-        # The capture ends before the last ACK, or the connection does.
-        stops = np.append(stops, min(float(view.row["end_s"]), times[-1] + PAUSE_S))
+        # The capture ends before the last ACK. A receiver that answers no more has no path to model.
+        last_s = times[is_ack][-1] if is_ack.any() else times[-1]
+        stops = np.append(stops, min(float(view.row["end_s"]), last_s + PAUSE_S))
     return np.stack([begins, np.maximum(stops[: begins.size], begins)], axis=1)
 
 
@@ -72,11 +75,12 @@ def stretches(views: Sequence[View]) -> list[Stretch]:
     reach = np.maximum.accumulate(found[:, 1])
     pauses = np.maximum(found[1:, 0] - reach[:-1], 0.0)
     cuts = np.flatnonzero(pauses > PAUSE_S) + 1
+    least_s = LEAST_HIDDEN_PAUSE_S if any(view.kind == "hidden" for view in views) else LEAST_PAUSE_S
     out = []
     for first, last in zip([0, *cuts], [*cuts, len(found)], strict=True):
         inside = pauses[first : last - 1]
         begin_s, end_s = float(found[first, 0]), float(reach[last - 1])
-        paused_s = float(inside[inside >= LEAST_PAUSE_S].sum())
+        paused_s = float(inside[inside >= least_s].sum())
         out.append(Stretch(begin_s, end_s, paused_s, sum(payload(view, begin_s, end_s) for view in views)))
     return out
 

@@ -10,7 +10,8 @@ Without timestamps two things show whether a queue stands:
 
 - *bursts*: a line that falls silent in each round trip of the SYN has an empty queue before it. Then the round trip is
   that of the SYN throughout.
-- *repairs*: the time from the ACK that reports a hole to the packet that fills it is a round trip.
+- *repairs*: the time from the ACK that lets the sender know of a hole, the third duplicate, to the packet that fills
+  it is a round trip. So round trips are known at losses only, which is when the queue is longest.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Array = NDArray[np.float64]
 Json = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
 
-Kind = Literal["sender", "timestamps", "bursts", "hidden"]
+Kind = Literal["sender", "timestamps", "bursts", "repairs", "hidden"]
 """How the sender's round trips are known. `hidden`: they are not."""
 
 LEAST_SAMPLES: Final = 20
@@ -40,6 +41,10 @@ GAP_PART: Final = 0.25
 SILENT_PART: Final = 0.8
 """Part of the round trips that must have such a silence."""
 LEAST_ROUNDS: Final = 10
+LEAST_REPAIRS: Final = 3
+"""Repairs from which the queue at losses shows."""
+DUPLICATES: Final = 3
+"""Duplicate ACKs on which a sender repairs (RFC 5681)."""
 ROUND: Final = 1.3
 """Factor between the time from burst to burst and the round trip of the SYN, at most."""
 
@@ -69,6 +74,11 @@ class View:
         """Flows of different sides do not share the bottleneck in the same direction."""
         return "receiver" if self.kind in ("timestamps", "bursts") else self.kind
 
+    @property
+    def is_at_losses(self) -> bool:
+        """Whether round trips are known at losses only."""
+        return self.kind == "repairs"
+
 
 def view(row: Json, tables: Tables) -> View:
     """The sender's view of a flow, from its row in `flows` and its rows of the tables over time."""
@@ -76,24 +86,54 @@ def view(row: Json, tables: Tables) -> View:
     samples = tables["rtt_samples"]
     handshake = row["window_scale"] is not None
     if samples.height < LEAST_SAMPLES:
-        return View(row, "hidden", near_ms, tables, handshake)
+        return View(row, "hidden", 0.0, _at_sender(tables, near_ms), handshake)
     behind_ms, whole_ms = samples["rtt_ms"].to_numpy(), samples["path_rtt_ms"].to_numpy()
     more_ms = float(np.nanpercentile(whole_ms, 95) - np.nanpercentile(behind_ms, 95)) - near_ms
-    is_behind = row["vantage"] == "receiver" or more_ms > BEFORE_MS + BEFORE_PART * float(np.nanmedian(whole_ms))
-    if row["vantage"] == "sender" or (not is_behind and row["timestamps"]):
+    least_ms = BEFORE_MS + BEFORE_PART * float(np.nanmedian(whole_ms))
+    is_behind = row["vantage"] == "receiver" or more_ms > least_ms
+    # A queue that shows behind the capture is the path's, with timestamps or without.
+    shows = float(np.nanpercentile(behind_ms, 95) - np.nanmin(behind_ms)) > least_ms
+    if row["vantage"] == "sender" or (not is_behind and (row["timestamps"] or shows)):
         return View(row, "sender", near_ms, tables, handshake)
     if row["timestamps"]:
-        return View(row, "timestamps", 0.0, _at_sender(tables, near_ms), handshake, near_ms if handshake else None)
+        moved = _at_sender(tables, near_ms, has_clock=True)
+        return View(row, "timestamps", 0.0, moved, handshake, near_ms if handshake else None)
     if near_ms > 0 and _falls_silent(tables, near_ms):
         return View(row, "bursts", 0.0, _at_sender(tables, near_ms), handshake)
-    return View(row, "hidden", near_ms, tables, handshake)
+    moved = _at_sender(tables, near_ms)
+    repairs = _repairs(tables, near_ms)
+    if near_ms > 0 and repairs.height >= LEAST_REPAIRS:
+        return View(row, "repairs", 0.0, {**moved, "rtt_samples": repairs}, handshake, near_ms)
+    return View(row, "hidden", 0.0, moved, handshake)
 
 
-def _at_sender(tables: Tables, near_ms: float) -> dict[str, pl.DataFrame]:
-    """The tables with ACKs when the sender hears them, data when it leaves, and whole round trips."""
+def _repairs(tables: Tables, near_ms: float) -> pl.DataFrame:
+    """Round trips from the third duplicate ACK of each fast recovery to the packet that is sent again."""
+    segments = tables["segments"]
+    duplicates_s, acks_s = (segments.filter(pl.col("kind") == kind)["time_s"].to_numpy() for kind in ("dup_ack", "ack"))
+    fast = tables["retransmissions"].filter((pl.col("class") == "fast") & ~pl.col("spurious"))
+    fast_s = fast["time_s"].to_numpy()
+    rows = []
+    for resent_s, flow in zip(fast_s.tolist(), fast["flow"].to_list(), strict=True):
+        at = int(np.searchsorted(acks_s, resent_s)) - 1
+        since_s = acks_s[at] if at >= 0 else -np.inf
+        third = int(np.searchsorted(duplicates_s, since_s, side="right")) + DUPLICATES - 1
+        if third < duplicates_s.size and duplicates_s[third] < resent_s:
+            took_ms = 1e3 * (resent_s - float(duplicates_s[third]))
+            if took_ms >= near_ms:
+                rows.append((flow, resent_s - 1e-6, took_ms, took_ms))
+    return pl.DataFrame(rows, schema=tables["rtt_samples"].schema, orient="row")
+
+
+def _at_sender(tables: Tables, near_ms: float, *, has_clock: bool = False) -> dict[str, pl.DataFrame]:
+    """The tables with ACKs when the sender hears them, data when it leaves, and whole round trips.
+
+    `has_clock`: the sender's timestamps tell how long data waited before the capture. Otherwise it did not wait.
+    """
     near_s = near_ms / 1e3
     samples = tables["rtt_samples"]
-    behind_ms, whole_ms = samples["rtt_ms"].to_numpy(), samples["path_rtt_ms"].to_numpy()
+    behind_ms = samples["rtt_ms"].to_numpy()
+    whole_ms = samples["path_rtt_ms"].to_numpy() if has_clock else behind_ms + near_ms
     waited_s = np.maximum((whole_ms - behind_ms) / 1e3 - near_s, 0.0)
     passed_s = samples["time_s"].to_numpy() - behind_ms / 1e3
     order = np.argsort(passed_s, kind="stable")
@@ -101,6 +141,7 @@ def _at_sender(tables: Tables, near_ms: float) -> dict[str, pl.DataFrame]:
     segments = tables["segments"]
     times = segments["time_s"].to_numpy()
     at = np.clip(np.searchsorted(passed_s, times, side="right") - 1, 0, max(0, passed_s.size - 1))
+    waited_s = waited_s if waited_s.size else np.zeros(1)
     is_sent = segments["kind"].is_in(["data", "retransmission"]).to_numpy()
     moved = np.where(is_sent, times - waited_s[at], times + near_s)
     return {
