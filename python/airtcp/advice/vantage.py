@@ -82,7 +82,7 @@ class View:
 
 def view(row: Json, tables: Tables) -> View:
     """The sender's view of a flow, from its row in `flows` and its rows of the tables over time."""
-    near_ms = float(row["rtt_near_min_ms"] or 0.0)
+    near_ms, far_ms = float(row["rtt_near_min_ms"] or 0.0), float(row["rtt_min_ms"] or 0.0)
     samples = tables["rtt_samples"]
     handshake = row["window_scale"] is not None
     if samples.height < LEAST_SAMPLES:
@@ -92,23 +92,27 @@ def view(row: Json, tables: Tables) -> View:
     least_ms = BEFORE_MS + BEFORE_PART * float(np.nanmedian(whole_ms))
     is_behind = row["vantage"] == "receiver" or more_ms > least_ms
     # A queue that shows behind the capture is the path's, with timestamps or without.
-    shows = float(np.nanpercentile(behind_ms, 95) - np.nanmin(behind_ms)) > least_ms
+    # Delayed ACKs make some round trips long, and a queue makes most of them so.
+    shows = float(np.nanmedian(behind_ms) - np.nanmin(behind_ms)) > least_ms
     if row["vantage"] == "sender" or (not is_behind and (row["timestamps"] or shows)):
         return View(row, "sender", near_ms, tables, handshake)
     if row["timestamps"]:
         moved = _at_sender(tables, near_ms, has_clock=True)
-        return View(row, "timestamps", 0.0, moved, handshake, near_ms if handshake else None)
-    if near_ms > 0 and _falls_silent(tables, near_ms):
+        return View(row, "timestamps", 0.0, moved, handshake, near_ms + far_ms if handshake else None)
+    if near_ms > 0 and _falls_silent(tables, near_ms + far_ms):
         return View(row, "bursts", 0.0, _at_sender(tables, near_ms), handshake)
     moved = _at_sender(tables, near_ms)
-    repairs = _repairs(tables, near_ms)
+    repairs = _repairs(tables, near_ms, far_ms)
     if near_ms > 0 and repairs.height >= LEAST_REPAIRS:
-        return View(row, "repairs", 0.0, {**moved, "rtt_samples": repairs}, handshake, near_ms)
+        return View(row, "repairs", 0.0, {**moved, "rtt_samples": repairs}, handshake, near_ms + far_ms)
     return View(row, "hidden", 0.0, moved, handshake)
 
 
-def _repairs(tables: Tables, near_ms: float) -> pl.DataFrame:
-    """Round trips from the third duplicate ACK of each fast recovery to the packet that is sent again."""
+def _repairs(tables: Tables, near_ms: float, far_ms: float) -> pl.DataFrame:
+    """Round trips from the third duplicate ACK of each fast recovery to the packet that is sent again.
+
+    `near_ms`, `far_ms`: the least from the capture to either end and back.
+    """
     segments = tables["segments"]
     duplicates_s, acks_s = (segments.filter(pl.col("kind") == kind)["time_s"].to_numpy() for kind in ("dup_ack", "ack"))
     fast = tables["retransmissions"].filter((pl.col("class") == "fast") & ~pl.col("spurious"))
@@ -121,7 +125,7 @@ def _repairs(tables: Tables, near_ms: float) -> pl.DataFrame:
         if third < duplicates_s.size and duplicates_s[third] < resent_s:
             took_ms = 1e3 * (resent_s - float(duplicates_s[third]))
             if took_ms >= near_ms:
-                rows.append((flow, resent_s - 1e-6, took_ms, took_ms))
+                rows.append((flow, resent_s - 1e-6, took_ms + far_ms, took_ms + far_ms))
     return pl.DataFrame(rows, schema=tables["rtt_samples"].schema, orient="row")
 
 
@@ -151,20 +155,20 @@ def _at_sender(tables: Tables, near_ms: float, *, has_clock: bool = False) -> di
     }
 
 
-def _falls_silent(tables: Tables, near_ms: float) -> bool:
+def _falls_silent(tables: Tables, empty_ms: float) -> bool:
     """Whether the line before the capture is idle in nearly all round trips of the empty path in which data comes."""
     data = tables["segments"].filter(pl.col("kind") == "data")
     times = data["time_s"].to_numpy()
-    near_s = near_ms / 1e3
+    empty_s = empty_ms / 1e3
     if times.size < 2:
         return False
     gaps = np.diff(times)
-    is_silent = (gaps >= GAP_PART * near_s) & (gaps >= 4 * float(np.median(gaps)))
-    rounds = np.unique(np.floor(times / near_s))
+    is_silent = (gaps >= GAP_PART * empty_s) & (gaps >= 4 * float(np.median(gaps)))
+    rounds = np.unique(np.floor(times / empty_s))
     begins = times[1:][is_silent]
     if rounds.size < LEAST_ROUNDS or begins.size < LEAST_ROUNDS:
         return False
     # The turns of a radio leave gaps as well, but not one for each round trip of the SYN.
-    is_once_a_round = 1 / ROUND <= float(np.median(np.diff(begins))) / near_s <= ROUND
-    silent = np.unique(np.floor(times[:-1][is_silent] / near_s))
+    is_once_a_round = 1 / ROUND <= float(np.median(np.diff(begins))) / empty_s <= ROUND
+    silent = np.unique(np.floor(times[:-1][is_silent] / empty_s))
     return is_once_a_round and silent.size >= SILENT_PART * rounds.size
