@@ -296,7 +296,7 @@ def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin
         NoTwinError: the capture is too short.
     """
     if observed.duration_s < LEAST_S:
-        raise NoTwinError(f"the capture has {observed.duration_s:.1f} s: a twin needs {LEAST_S:g} s or more")
+        raise NoTwinError(f"its largest transfer has {observed.duration_s:.1f} s: a twin needs {LEAST_S:g} s or more")
     until_s = math.floor(observed.duration_s * SHARE / STEP_S) * STEP_S
     search = _Search(observed, until_s, tell)
     if not search.flows:

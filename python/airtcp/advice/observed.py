@@ -18,6 +18,7 @@ Each estimate is a formula over the tables of `airtcp analyze`:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -44,13 +45,21 @@ LEAST_BYTES: Final = 100_000
 MOST_FLOWS: Final = 20
 LEAST_S: Final = 4.0
 """Shorter transfers have no two parts worth comparing."""
+MOST_S: Final = 600.0
+"""Of longer transfers the beginning is modelled: a run of the whole takes too long."""
+LEAST_FLOW_S: Final = 1.0
+"""A flow that begins later before the end says nothing."""
 MOST_PAUSED: Final = 0.3
 """Part of the time in which the applications may pause."""
 MOST_MISSED: Final = 0.1
 """Part of the packets that the capture may have missed."""
 COARSE_MS: Final = 0.9
+MOST_COARSE_MS: Final = 1000.0
 COARSE: Final = 20.0
-"""A clock of steps of `COARSE_MS` or more must be so many times finer than the round trips."""
+"""A clock of steps between these must be so many times finer than the round trips."""
+OFF_STEP: Final = 0.02
+ON_STEP: Final = 0.95
+"""Part of the times that are whole steps apart, to within `OFF_STEP`, by which a coarse clock is known."""
 LEAST_MS: Final = 0.01
 LEAST_BPS: Final = 1e3
 MOST_BPS: Final = 1e12
@@ -140,6 +149,9 @@ def observe(analysis: Analysis) -> Observed:
     views, notes = _views(analysis, rows)
     views, stretch, more = _chosen(views)
     notes += more
+    if stretch.span_s > MOST_S:
+        notes.append(f"all after the first {MOST_S:g} s of the transfer")
+        stretch = replace(stretch, end_s=stretch.begin_s + MOST_S)
     if len(views) > MOST_FLOWS:
         notes.append(f"the {len(views) - MOST_FLOWS} smallest flows")
         views = sorted(views, key=lambda view: payload(view, stretch.begin_s, stretch.end_s))[-MOST_FLOWS:]
@@ -156,7 +168,10 @@ def observe(analysis: Analysis) -> Observed:
     flows = [
         _flow(view, early[view.number], rows, origin, ends[view.number], duration_s, grid)
         for view in sorted(views, key=lambda view: -view.row["payload_bytes"])
+        if _start_s(view) - origin < duration_s - LEAST_FLOW_S
     ]
+    if duration_s < LEAST_S or not flows:
+        raise NoTwinError(f"its largest transfer has {duration_s:.1f} s: a twin needs {LEAST_S:g} s or more")
     first = {view.number: view for view in views}
     flows = _without_shared_queue(flows, int((grid <= until_s).sum()))
     is_at_losses = any(view.is_at_losses for view in views)
@@ -251,9 +266,13 @@ def _chosen(views: Sequence[View]) -> tuple[list[View], Stretch, list[str]]:
 def _check_clock(views: Sequence[View]) -> None:
     """Refuses times whose steps hide the round trips."""
     times = np.unique(np.concatenate([view.tables["segments"]["time_s"].to_numpy() for view in views]))
-    step_ms = float(np.diff(times).min()) * 1e3 if times.size > 1 else 0.0
     typical_ms = float(np.median(np.concatenate([view.tables["rtt_samples"]["rtt_ms"].to_numpy() for view in views])))
-    if step_ms >= COARSE_MS and typical_ms < COARSE * step_ms:
+    step_ms = float(np.diff(times).min()) * 1e3 if times.size > 1 else 0.0
+    if not COARSE_MS <= step_ms <= MOST_COARSE_MS or typical_ms >= COARSE * step_ms:
+        return
+    # Packets of a slow line are far apart as well, but not by whole steps.
+    steps = np.diff(times) * 1e3 / step_ms
+    if np.mean(np.abs(steps - np.round(steps)) < OFF_STEP) >= ON_STEP:
         raise NoTwinError(
             f"its times come in steps of {step_ms:.3g} ms, too coarse for its round trips: capture with a finer clock"
         )
@@ -298,9 +317,9 @@ def _why_hidden(one: View) -> str:
             "offloads off (ethtool -K DEV gro off lro off)"
         )
     return (
-        "a queue before the place of the capture shows only with TCP timestamps, which this connection does not have: "
-        "capture at the sender, or switch them on (Linux: sysctl net.ipv4.tcp_timestamps=1, Windows: "
-        "netsh int tcp set global timestamps=enabled)"
+        "a queue before the place of the capture shows with TCP timestamps, or at losses, and this connection has "
+        "neither, or too few: capture at the sender, or switch them on (Linux: sysctl "
+        "net.ipv4.tcp_timestamps=1, Windows: netsh int tcp set global timestamps=enabled)"
     )
 
 
@@ -345,7 +364,7 @@ def _start_s(view: View) -> float:
 
 def _end_s(view: View, stretch: Stretch) -> float:
     """When the flow ends within a stretch: with its connection, or with its last ACK before a pause."""
-    last_s = float(view.tables["segments"]["time_s"].max() or stretch.end_s)  # type: ignore[arg-type]
+    last_s = min(float(view.tables["segments"]["time_s"].max() or np.inf), stretch.end_s)  # type: ignore[arg-type]
     return min(float(view.row["end_s"]), last_s + PAUSE_S) if view.row["end_s"] - last_s <= PAUSE_S else last_s
 
 
@@ -648,19 +667,21 @@ def _losses(
         sent = parts[flow.number]["segments"].filter(pl.col("kind") == "data")
         length = flow.payload_bytes / max(1, flow.data_packets)
         data += round(int((sent["seq_to"] - sent["seq_from"]).sum()) / length)
-        last = -1.0
+        last, is_known = -math.inf, False
         for time_s, waited_s in zip(table["time_s"].to_list(), table["waited_s"].to_list(), strict=True):
             lost += 1
             if time_s - last < 2 * flow.rtt_min_ms / 1e3:
-                weights[-1] += 1
+                if is_known:
+                    weights[-1] += 1
                 continue
-            last = time_s
+            last, is_known = time_s, False
             # Those acknowledged just before the loss was known were sent just before the lost one.
             until = np.searchsorted(times, time_s)
             first = np.searchsorted(times, time_s - min(waited_s or 0.0, 0.5 * flow.rtt_min_ms / 1e3 + 0.01))
             near = rtts[first if is_at_losses else max(0, first - 3) : until]
             if near.size:
-                waits.append(float(near.max()) - flow.rtt_min_ms)
+                is_known = True
+                waits.append(max(0.0, float(near.max()) - flow.rtt_min_ms))
                 weights.append(1)
     if not waits:
         return None, 0.0, 0.0, 1.0
