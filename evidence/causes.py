@@ -35,6 +35,8 @@ Json = dict[str, Any]
 
 CONTROLS = ("cubic", "reno", "bbr", "bbr3", "vegas", "dctcp", "prague", "tcp_av")
 CANNOT_TELL = "cannot_tell"
+UNTOLD = (CANNOT_TELL, "steady")
+"""Verdicts that name no cause. `steady`: either the sender's application or a shaper, and the capture cannot tell."""
 AIR = "air"
 PLACES = {
     "sender": ("server->router", "router->server"),
@@ -226,9 +228,11 @@ def verdict(path: Path) -> str:
 
 def judged(row: Json) -> str:
     """Whether a verdict is right."""
-    if row["verdict"] in CAUSES[row["cause"]].right:
+    right = CAUSES[row["cause"]].right
+    # Behind a full line, it is the shaper before the capture.
+    if row["verdict"] in right or (right == FULL and row["verdict"] == "paced" and row["place"] != "sender"):
         return "right"
-    return "cannot tell" if row["verdict"] == CANNOT_TELL else "wrong"
+    return "cannot tell" if row["verdict"] in UNTOLD else "wrong"
 
 
 def shares(rows: Iterable[Json], by: str) -> list[str]:

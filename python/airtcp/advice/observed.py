@@ -46,7 +46,7 @@ MOST_FLOWS: Final = 20
 LEAST_S: Final = 4.0
 """Shorter transfers have no two parts worth comparing."""
 MOST_S: Final = 600.0
-"""Of longer transfers the beginning is modelled: a run of the whole takes too long."""
+"""The beginning of a longer transfer is modelled: a run of the whole takes too long."""
 LEAST_FLOW_S: Final = 1.0
 """A flow that begins later before the end says nothing."""
 MOST_PAUSED: Final = 0.3

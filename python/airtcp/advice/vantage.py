@@ -10,8 +10,8 @@ Without timestamps two things show whether a queue stands:
 
 - *bursts*: a line that falls silent in each round trip of the SYN has an empty queue before it. Then the round trip is
   that of the SYN throughout.
-- *repairs*: the time from the ACK that lets the sender know of a hole, the third duplicate, to the packet that fills
-  it is a round trip. So round trips are known at losses only, which is when the queue is longest.
+- *repairs*: the third duplicate ACK lets the sender know of a hole. The time from there to the packet that fills it is
+  a round trip. So round trips are known at losses only, which is when the queue is longest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 Tables = Mapping[str, pl.DataFrame]
 
 Kind = Literal["sender", "timestamps", "bursts", "repairs", "hidden"]
-"""How the sender's round trips are known. `hidden`: they are not."""
+"""The source of the sender's round trips. `hidden`: there is none."""
 
 LEAST_SAMPLES: Final = 20
 """Round trips from which a flow shows its path."""
