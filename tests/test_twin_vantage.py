@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 from collections.abc import Callable
@@ -35,10 +34,8 @@ def seen(path: Path) -> Observed:
 
 def at_receiver(network: Json, folder: Path, *, timestamps: bool, **options: Any) -> Path:
     """The network's capture at the receiver."""
-    network = copy.deepcopy(network)
-    network["scenario"]["record"]["capture"] = ["exit-0"]
+    network = TWINS.at_receiver(network, timestamps=timestamps)
     for flow in network["scenario"]["flows"]:
-        flow["tcp"] = {**flow.get("tcp", {}), "timestamps": timestamps}
         flow["receiver"] = options
     TWINS.capture(network, folder / "receiver.pcapng")
     return folder / "receiver.pcapng"
@@ -99,6 +96,17 @@ def test_a_download_without_timestamps_and_losses_is_not_guessed(tmp_path: Path)
     file = at_receiver(TWINS.wired(20, 40, packets=150, cc="bbr", duration=10), tmp_path, timestamps=False)
     with pytest.raises(NoTwinError, match=r"neither.*capture at the sender.*tcp_timestamps=1"):
         seen(file)
+
+
+def test_flows_that_share_a_line_come_in_bunches_and_still_wait(tmp_path: Path) -> None:
+    """One flow of three leaves gaps at the receiver, in which the others' data comes: no line falls silent."""
+    network = TWINS.at_receiver(TWINS.wired(40, 30, packets=250, senders=(0, 0, 40)), timestamps=False)
+    TWINS.capture(network, tmp_path / "receiver.pcapng")
+    found = seen(tmp_path / "receiver.pcapng")
+    assert found.is_at_losses
+    assert len(found.flows) == 3
+    assert found.rate_bps == pytest.approx(40e6, rel=0.03)
+    assert not found.left_out
 
 
 WHY_NOT = kernel_path.missing()

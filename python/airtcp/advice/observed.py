@@ -51,6 +51,8 @@ LEAST_FLOW_S: Final = 1.0
 """A flow that begins later before the end says nothing."""
 MOST_PAUSED: Final = 0.3
 """Part of the time in which the applications may pause."""
+MOST_HIDDEN: Final = 0.2
+"""Part of the data that flows of the same direction may carry whose round trips do not show."""
 MOST_MISSED: Final = 0.1
 """Part of the packets that the capture may have missed."""
 COARSE_MS: Final = 0.9
@@ -230,7 +232,12 @@ def _views(analysis: Analysis, rows: Sequence[Json]) -> tuple[list[View], list[s
         for name in ("rtt_samples", "segments", "retransmissions", "windows")
     }
     parts = {name: table.partition_by("flow", as_dict=True) for name, table in kept.items()}
-    views = [view(row, {name: parts[name].get((row["flow"],), kept[name].clear()) for name in kept}) for row in whole]
+    elsewhere = [row["flow"] for row in whole if row["vantage"] != "sender"]
+    is_data = (pl.col("kind") == "data") & pl.col("flow").is_in(elsewhere)
+    came_s = kept["segments"].filter(is_data)["time_s"].to_numpy()
+    views = [
+        view(row, {name: parts[name].get((row["flow"],), kept[name].clear()) for name in kept}, came_s) for row in whole
+    ]
     left_out = len(big) - len(views)
     return views, [f"{_flows(left_out)} of which the capture has a part only"] if left_out else []
 
@@ -248,6 +255,10 @@ def _chosen(views: Sequence[View]) -> tuple[list[View], Stretch, list[str]]:
     if not clear:
         raise NoTwinError(_why_hidden(usable[0][0][0]))
     side, stretch = max(clear, key=lambda pair: pair[1].payload_bytes)
+    hidden = [one for one in views if one.kind == "hidden" and side[0].kind != "sender"]
+    beside = sum(payload(one, stretch.begin_s, stretch.end_s) for one in hidden)
+    if beside > MOST_HIDDEN * (beside + stretch.payload_bytes):
+        raise NoTwinError(_why_hidden(hidden[0]))
     _check_clock(side)
     chosen = [one for one in side if payload(one, stretch.begin_s, stretch.end_s) >= LEAST_BYTES]
     if not chosen:

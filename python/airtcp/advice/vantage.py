@@ -80,8 +80,11 @@ class View:
         return self.kind == "repairs"
 
 
-def view(row: Json, tables: Tables) -> View:
-    """The sender's view of a flow, from its row in `flows` and its rows of the tables over time."""
+def view(row: Json, tables: Tables, came_s: Array) -> View:
+    """The sender's view of a flow, from its row in `flows` and its rows of the tables over time.
+
+    `came_s`: when data came over the line, of all flows that may share it, in order.
+    """
     near_ms, far_ms = float(row["rtt_near_min_ms"] or 0.0), float(row["rtt_min_ms"] or 0.0)
     samples = tables["rtt_samples"]
     handshake = row["window_scale"] is not None
@@ -99,7 +102,7 @@ def view(row: Json, tables: Tables) -> View:
     if row["timestamps"]:
         moved = _at_sender(tables, near_ms, has_clock=True)
         return View(row, "timestamps", 0.0, moved, handshake, near_ms + far_ms if handshake else None)
-    if near_ms > 0 and _falls_silent(tables, near_ms + far_ms):
+    if near_ms > 0 and _falls_silent(came_s, tables, near_ms + far_ms):
         return View(row, "bursts", 0.0, _at_sender(tables, near_ms), handshake)
     moved = _at_sender(tables, near_ms)
     repairs = _repairs(tables, near_ms, far_ms)
@@ -155,11 +158,16 @@ def _at_sender(tables: Tables, near_ms: float, *, has_clock: bool = False) -> di
     }
 
 
-def _falls_silent(tables: Tables, empty_ms: float) -> bool:
-    """Whether the line before the capture is idle in nearly all round trips of the empty path in which data comes."""
-    data = tables["segments"].filter(pl.col("kind") == "data")
-    times = data["time_s"].to_numpy()
+def _falls_silent(came_s: Array, tables: Tables, empty_ms: float) -> bool:
+    """Whether the line before the capture is idle in nearly all round trips of the empty path in which data comes.
+
+    One flow's data comes in bunches also where others fill the queue between them.
+    """
+    own = tables["segments"]["time_s"]
     empty_s = empty_ms / 1e3
+    if own.is_empty():
+        return False
+    times = came_s[(came_s >= float(own[0])) & (came_s <= float(own[-1]))]
     if times.size < 2:
         return False
     gaps = np.diff(times)
