@@ -86,6 +86,15 @@ def test_every_remedy_has_its_cost_and_its_commands(known: Catalogue) -> None:
             assert bool(one.commands) == one.is_released, f"{name}: what is released has commands"
 
 
+def test_another_radio_has_the_aggregation_of_its_preset(known: Catalogue) -> None:
+    preset = airtcp.access_point("mt76")
+    drivers = [name for name in known if (t := known[name].set.get("wlans.*.ap_radio.transmit")) and "mt76" in str(t)]
+    assert len(drivers) == 2
+    for name in drivers:
+        found = {key.rpartition(".")[2]: known[name].set[key] for key in known[name].set if ".aggregation." in key}
+        assert found == preset["aggregation"], name
+
+
 def test_the_study_has_its_variants_and_rows_from_it(known: Catalogue) -> None:
     study = read(ROOT / "studies/remedies")
     (matrix,) = study.matrices

@@ -74,6 +74,20 @@ def test_a_file_names_a_kernel_by_its_version_only(named: str) -> None:
         realtime.built(named)
 
 
+def test_a_kernels_smoothed_round_trip_has_its_own_name() -> None:
+    upload, ping = LINE["flows"]
+    rows = [
+        kernels._row(0, {**upload, "traffic": {"kind": "unlimited"}}, {"rtts": [20.0, 30.0], "rtt_min": 10.5}, 1.0),
+        kernels._row(1, ping, {"rtts": [12.0, 14.0]}, 1.0),
+    ]
+    keys = ("rtt_mean_ms", "srtt_mean_ms", "rtt_min_ms", "rtt_max_ms")
+    assert [[row[key] for key in keys] for row in rows] == [[None, 25.0, 10.5, None], [13.0, None, 12.0, 14.0]]
+    like = {"group": "", "kind": "external", "rtt_mean_ms": None, "flows": [{"flow": 0}]}
+    groups = {group["group"]: group for group in kernels._groups([like], rows)}
+    assert (groups["upload"]["rtt_mean_ms"], groups["upload"]["srtt_mean_ms"]) == (None, 25.0)
+    assert (groups["ping"]["rtt_mean_ms"], groups["ping"]["srtt_mean_ms"]) == (13.0, None)
+
+
 def kept(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     """Where `tools/uml/build.py` keeps a kernel 6.12, which is a link to a folder with a hash in its name."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))

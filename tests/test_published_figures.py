@@ -36,6 +36,53 @@ def test_the_summary_replaces_its_row_alone() -> None:
     assert published.with_summary(text, DATA) == f"| a | b |\n{published.summary(DATA)}\n| c | d |\n"
 
 
+def test_the_readme_follows_from_the_figures() -> None:
+    assert published.sentence(DATA) in published.README.read_text().splitlines(), "run `evidence/published.py --page`"
+
+
+def test_the_readme_has_one_line_of_counts() -> None:
+    text = f"a\n{published.SENTENCE}1 of 2\nb\n"
+    assert published.with_sentence(text, DATA) == f"a\n{published.sentence(DATA)}\nb\n"
+    with pytest.raises(ValueError, match="one line that begins with"):
+        published.with_sentence("a\nb\n", DATA)
+
+
+def test_a_source_of_this_engine_and_file_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted `--page` goes on where it was, and keeps what it has."""
+    ran: list[str] = []
+
+    def measured(name: str, source: Any) -> list[dict[str, Any]]:
+        if name == "c" and "c" not in ran:
+            ran.append(name)
+            raise KeyboardInterrupt
+        ran.append(name)
+        return [{"figure": 1, **msgspec.to_builtins(source.figures[0]), "values": [1.0], "inside": True}]
+
+    for name in "abc":
+        (tmp_path / f"{name}.toml").write_text(FILE + "rel = 0.1\n")
+    pages = {"PAGE": published.PAGE, "README": published.README}
+    for name, path in pages.items():
+        (tmp_path / path.name).write_text(path.read_text())
+        monkeypatch.setattr(published, name, tmp_path / path.name)
+    (tmp_path / "validation.md").write_text(page.SUMMARY.read_text())
+    monkeypatch.setattr(page, "SUMMARY", tmp_path / "validation.md")
+    monkeypatch.setattr(published, "FOLDER", tmp_path)
+    monkeypatch.setattr(published, "FIGURES", tmp_path / "published.json")
+    monkeypatch.setattr(published, "measured", measured)
+    monkeypatch.setattr(sys, "argv", ["published.py", "--page"])
+    with pytest.raises(KeyboardInterrupt):
+        published.main()
+    assert ran == ["a", "b", "c"]
+    (tmp_path / "b.toml").write_text(FILE + "rel = 0.2\n")
+    published.main()
+    assert ran == ["a", "b", "c", "b", "c"]
+    assert [s["id"] for s in json.loads((tmp_path / "published.json").read_text())["sources"]] == ["a", "b", "c"]
+    assert (
+        published.sentence(json.loads((tmp_path / "published.json").read_text()))
+        in (tmp_path / "README.md").read_text()
+    )
+
+
 def test_figures_are_those_of_the_files() -> None:
     assert [source["id"] for source in DATA["sources"]] == list(SOURCES)
 
@@ -103,6 +150,7 @@ value = "groups.flow.goodput_bps"
         ("", "figure 1: a tolerance is needed, `rel`, `abs` or both"),
         ('rel = 0.1\nsql = "SELECT 1"', "figure 1: one of `value` and `sql` is needed"),
         ("explains = 2", "figure 1: `explains` is at most 1"),
+        ("abs = 0.6", "figure 1: a tolerance of 0.6 is more than 50% of 1; 0.5 is the most"),
         ("rel = 0.1\nabsolute = 1", "absolute"),
     ],
 )

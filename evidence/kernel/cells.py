@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,6 +33,12 @@ def make(
         "warmup": warmup, "spread": 1.0 if flows > 1 else 0.0, "seed": seed, "send_offload": send_offload,
         "gro_flush_us": gro_flush_us,
     }  # fmt: skip
+
+
+def starts_ms(cell: Json) -> list[float]:
+    """Of the cell's connections, drawn from its seed: the same for the kernel and for airtcp."""
+    draw = random.Random(cell["seed"])
+    return sorted(round(draw.uniform(0, cell["spread"] * 1e3), 3) for _ in range(cell["flows"]))
 
 
 def name(cell: Json) -> str:

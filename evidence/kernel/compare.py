@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 # After this folder, which has a run.py too.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
 import cells
@@ -37,6 +38,18 @@ def scenario(cell: Json) -> str:
     # A TUN device gives each packet to the stack by itself, but with NAPI.
     wait_us = cell["gro_flush_us"]
     receive = f'{{ name = "napi", gro_flush_timeout = "{wait_us}us" }}' if wait_us else '"off"'
+    flows = "".join(
+        f"""
+[[flows]]
+name = "flow{n}"
+from = "sender"
+to = "r2"
+start = "{at_ms}ms"
+traffic = "unlimited"
+tcp = {{ {tcp}send_buffer_max = "32MiB" }}
+"""
+        for n, at_ms in enumerate(cells.starts_ms(cell))
+    )
     return f"""name = "path"
 duration = "{cell["seconds"]}s"
 warmup = "{cell["warmup"]}s"
@@ -73,16 +86,7 @@ from = "sender"
 to = "r1"
 rate = "100Gbit/s"
 delay = "0s"
-
-[[flows]]
-name = "flow"
-from = "sender"
-to = "r2"
-count = {cell["flows"]}
-start = {{ from = "0s", to = "{cell["spread"]}s" }}
-traffic = "unlimited"
-tcp = {{ {tcp}send_buffer_max = "32MiB" }}
-
+{flows}
 [record]
 interval = "10ms"
 capture = ["{BACK}"]

@@ -19,7 +19,6 @@ import json
 import os
 import pathlib
 import platform
-import random
 import signal
 import socket
 import statistics
@@ -154,11 +153,6 @@ def device_drops(name: str) -> int:
     return stats["tx"]["dropped"] + stats["rx"]["dropped"] + sum(q.get("drops", 0) for q in qdiscs)
 
 
-def starts_ms(cell: Json) -> list[float]:
-    draw = random.Random(cell["seed"])
-    return sorted(round(draw.uniform(0, cell["spread"] * 1e3), 3) for _ in range(cell["flows"]))
-
-
 def attach(name: str, side: str, cell: Json) -> None:
     """Addresses, queue and offloads of the device that pathemu has made."""
     ip("-n", name, "link", "set", "path0", "mtu", str(cells.PACKET_BYTES), "txqueuelen", "20000")
@@ -189,7 +183,7 @@ def run_cell(
             "--delay-us", str(round(cell["rtt_ms"] * 500)), "--limit-packets", str(cell["buffer_packets"]),
             "--loss", str(cell["loss"]), "--seed", str(cell["seed"]), "--seconds", str(cell["seconds"]),
             "--sample-ms", str(round(sample_ms)), "--warmup", str(cell["warmup"]), "--cc", cell["cc"],
-            "--peer", ADDRESS["b"], "--starts-ms", ",".join(map(str, starts_ms(cell))),
+            "--peer", ADDRESS["b"], "--starts-ms", ",".join(map(str, cells.starts_ms(cell))),
             "--ahead", str(round(max(1 << 20, AHEAD_SECONDS * cell["rate_mbit"] * 1e6 / 8))),
         ]  # fmt: skip
         if cell["gro_flush_us"]:

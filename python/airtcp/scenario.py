@@ -2897,7 +2897,8 @@ class Mac80211(ScenarioTable):
 
     fq_codel: FqCodelConfig | None = None
     """The queues of one station and access category. Defaults: target 20 ms, interval 100 ms, quantum 300 bytes,
-    8192 packets, 4 MiB, ECN on. Each has 64 flow queues; the kernel has 4096 for all stations together.
+    8192 packets, 4 MiB, 32 packets dropped at a time, ECN on. Each has 64 flow queues; the kernel has 4096 for
+    all stations together.
     """
 
     name: Literal["mac80211"] = field(default="mac80211", init=False)

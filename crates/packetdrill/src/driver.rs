@@ -496,8 +496,7 @@ impl Names for Info<'_> {
             "tcpi_retransmits" => info.timeouts_in_row.into(),
             "tcpi_backoff" => info.backoff.into(),
             "tcpi_reordering" => info.reordering.into(),
-            // The kernel counts the SYN, too.
-            "tcpi_delivered" => number(info.delivered + u64::from(connection.is_established())),
+            "tcpi_delivered" => number(info.delivered),
             "tcpi_delivered_ce" if connection.is_accurate() => number(info.delivered_marked),
             "tcpi_received_ce" if connection.is_accurate() => number(connection.receiver().stats().ce_received),
             "tcpi_rtt" => us(info.srtt),

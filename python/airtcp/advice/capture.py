@@ -62,7 +62,7 @@ def advise_capture(
     """Finds the twin of a capture's network, proves it, and tries every remedy on it.
 
     Args:
-        path: a capture, taken at the sender or between it and the bottleneck.
+        path: a capture, taken at either end of its connections or between.
         seeds: runs of each remedy.
         most_seeds: as many are run of what may help while the first ones do not settle it.
         research: also try remedies that no released system has.

@@ -206,10 +206,16 @@ def _row(number: int, flow: Mapping[str, Any], told: Mapping[str, Any], counted_
         "segments_sent": sent,
         "segments_retransmitted": again,
         "retransmission_ratio": again / sent if sent and kind == "tcp" else None,
-        "rtt_mean_ms": sum(rtts) / len(rtts) if rtts else None,
-        "rtt_min_ms": told.get("rtt_min") or (min(rtts) if rtts else None),
-        "rtt_max_ms": max(rtts) if rtts else None,
+        # A kernel tells the smoothed round trip of TCP only.
+        "rtt_mean_ms": _mean(rtts) if kind == "ping" else None,
+        "srtt_mean_ms": _mean(rtts) if kind == "tcp" else None,
+        "rtt_min_ms": told.get("rtt_min") if kind == "tcp" else min(rtts, default=None),
+        "rtt_max_ms": max(rtts) if rtts and kind == "ping" else None,
     }
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _groups(groups: list[Json], rows: list[Json]) -> list[Json]:
@@ -218,12 +224,11 @@ def _groups(groups: list[Json], rows: list[Json]) -> list[Json]:
     if like is None:
         raise RunError("kernels: the network has no real hosts")
     empty = dict.fromkeys(like)
-    of_flow = dict.fromkeys(like["flows"][0]) if like["flows"] else {}
+    of_flow = dict.fromkeys([*like["flows"][0], "srtt_mean_ms"]) if like["flows"] else {}
     out = [group for group in groups if group["kind"] != "external"]
     for name in dict.fromkeys(row["group"] for row in rows):
         own = [row for row in rows if row["group"] == name]
         goodputs = [row["goodput_bps"] for row in own if row["goodput_bps"] is not None]
-        rtts = [row["rtt_mean_ms"] for row in own if row["rtt_mean_ms"] is not None]
         total = sum(goodputs) if goodputs else None
         sent, again = (sum(row[key] for row in own) for key in ("segments_sent", "segments_retransmitted"))
         squares = sum(rate * rate for rate in goodputs)
@@ -233,7 +238,7 @@ def _groups(groups: list[Json], rows: list[Json]) -> list[Json]:
             | {"goodput_bps": total, "delivered_bps": total, "segments_sent": sent, "segments_retransmitted": again}
             | {"jain": total * total / (len(goodputs) * squares) if total and squares else None}
             | {"retransmission_ratio": again / sent if sent and own[0]["kind"] == "tcp" else None}
-            | {"rtt_mean_ms": sum(rtts) / len(rtts) if rtts else None}
+            | {key: _mean([row[key] for row in own if row[key] is not None]) for key in ("rtt_mean_ms", "srtt_mean_ms")}
             | {"flows": [of_flow | {key: row[key] for key in row if key in of_flow} for row in own]}
         )
     return out

@@ -1,7 +1,7 @@
 //! CoDel: drops from the head while the smallest sojourn time stays above a target, ever more often
 //! until it does not.
 //!
-//! Source: RFC 8289.
+//! Source: RFC 8289, with the arithmetic of Linux (include/net/codel_impl.h of 6.18).
 //!
 //! It watches how long packets waited, not how many wait, so one setting serves every line rate.
 //! Once no packet has left in under `target` for a whole `interval`, it drops one. The next drop
@@ -16,12 +16,15 @@
 //!
 //! Deviations: With `ecn` an ECT packet is marked instead of dropped and then leaves at once, so
 //! one dequeue gives at most one mark. `ce_threshold` marks ECT packets by sojourn alone, as Linux
-//! does. The RFC names no limit; the default is Linux's. Linux marks only on request.
+//! does. The RFC names no limit; the default is Linux's. Linux marks only on request. Its times are
+//! multiples of 1024 ns, these are not. As in Linux `1 / sqrt(n)` comes from one Newton step a drop.
+//! So the second gap is `interval / 2`, and gaps after a return to dropping begin too short.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Limit, QueueContext, Stamped, StampedFifo};
+use crate::convert::low16;
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::units::{Bytes, Span, Time};
@@ -113,7 +116,7 @@ impl CodelParams {
     }
 
     /// RFC 8289's control law: `interval / sqrt(count)` after `t`, to the nanosecond below. `count`
-    /// is at least 1.
+    /// is at least 1. [`CodelLaw`] takes Linux's approximation of it.
     // [RFC8289-5.4-1]
     pub fn control_law(&self, t: Time, count: u32) -> Time {
         // floor(sqrt(floor(i² / n))) = floor(i / sqrt(n)): exact, and no float to differ between
@@ -147,13 +150,23 @@ pub struct CodelLaw {
     /// Time at which the sojourn time has been above target for an interval; [`Time::NEVER`] while
     /// it is below.
     first_above: Time,
+    /// [`Time::ZERO`] before the first dropping state.
     drop_next: Time,
     dropping: bool,
+    /// `1 / sqrt(count)`, about, in 65536ths.
+    inverse_sqrt: u16,
 }
 
 impl Default for CodelLaw {
     fn default() -> Self {
-        CodelLaw { count: 0, last_count: 0, first_above: Time::NEVER, drop_next: Time::ZERO, dropping: false }
+        CodelLaw {
+            count: 0,
+            last_count: 0,
+            first_above: Time::NEVER,
+            drop_next: Time::ZERO,
+            dropping: false,
+            inverse_sqrt: 0,
+        }
     }
 }
 
@@ -168,7 +181,13 @@ impl CodelLaw {
         pool: &mut Pool,
         drops: &mut Drops,
     ) -> Option<Stamped> {
-        let (mut packet, above) = self.pop(params, now, store);
+        // `first_above` stays as it is: Linux looks at it only when there is a packet.
+        let Some(first) = store.pop() else {
+            self.dropping = false;
+            return None;
+        };
+        let above = self.is_above(params, now, Some(first), store);
+        let mut packet = Some(first);
         if self.dropping {
             // [RFC8289-5.5-2]
             self.dropping = above;
@@ -177,15 +196,16 @@ impl CodelLaw {
             while self.dropping && now >= self.drop_next {
                 let Some(p) = packet else { break };
                 self.count = self.count.saturating_add(1);
+                self.newton_step();
                 // [RFC8289-5.5-5]
                 if params.ecn && drops.try_mark(p.id, pool) {
-                    self.drop_next = params.control_law(self.drop_next, self.count);
+                    self.drop_next = self.after(self.drop_next, params);
                     break;
                 }
                 drops.dropped.push((p.id, DropReason::Early));
                 (packet, self.dropping) = self.pop(params, now, store);
                 if self.dropping {
-                    self.drop_next = params.control_law(self.drop_next, self.count);
+                    self.drop_next = self.after(self.drop_next, params);
                 }
             }
         // [RFC8289-5.5-3]
@@ -201,10 +221,18 @@ impl CodelLaw {
             // delay down.
             // [RFC8289-5.5-4]
             let learned = self.count - self.last_count;
-            let recent = now.since(self.drop_next) < params.interval.saturating_mul(16);
-            self.count = if learned > 1 && recent { learned } else { 1 };
+            let recent =
+                self.drop_next > Time::ZERO && now.since(self.drop_next) < params.interval.saturating_mul(16);
+            if learned > 1 && recent {
+                self.count = learned;
+                // From the root of the count before: later steps come nearer.
+                self.newton_step();
+            } else {
+                self.count = 1;
+                self.inverse_sqrt = u16::MAX;
+            }
             self.last_count = self.count;
-            self.drop_next = params.control_law(now, self.count);
+            self.drop_next = self.after(now, params);
         }
         let packet = packet?;
         if params.ce_threshold.is_some_and(|threshold| packet.sojourn(now) > threshold) {
@@ -219,10 +247,40 @@ impl CodelLaw {
         self.count = self.count.saturating_add(dropped);
     }
 
+    /// The control law with the root that is known: `interval / sqrt(count)` after `t`, about.
+    // [RFC8289-5.4-1]
+    fn after(&self, t: Time, params: &CodelParams) -> Time {
+        let spacing = (u128::from(params.interval.as_ns()) * u128::from(self.inverse_sqrt)) >> 16;
+        t + Span::from_ns(u64::try_from(spacing).expect("below the interval"))
+    }
+
+    /// Brings `inverse_sqrt` nearer to that of `count`: `x (3 - count x²) / 2`, in 32 binary places,
+    /// of which 16 are kept. Linux, `codel_Newton_step`: a count that grew much makes it overflow,
+    /// here too.
+    fn newton_step(&mut self) {
+        let x = u64::from(self.inverse_sqrt) << 16;
+        let square = (x * x) >> 32;
+        let bracket = (3u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(square));
+        // A quarter, so that the product fits, and then twice that.
+        let next = (bracket >> 2).wrapping_mul(x) >> 31;
+        self.inverse_sqrt = low16(next >> 16);
+    }
+
     /// The oldest packet, and whether the sojourn time has been above target for an interval
     /// (`dodequeue` in RFC 8289 section 5.6).
     fn pop(&mut self, params: &CodelParams, now: Time, store: &mut impl CodelStore) -> (Option<Stamped>, bool) {
         let packet = store.pop();
+        (packet, self.is_above(params, now, packet, store))
+    }
+
+    /// With `packet` out of the store: has the sojourn time been above target for an interval?
+    fn is_above(
+        &mut self,
+        params: &CodelParams,
+        now: Time,
+        packet: Option<Stamped>,
+        store: &impl CodelStore,
+    ) -> bool {
         // [RFC8289-5.3-1] [RFC8289-5.3-3]
         let below = packet.is_none_or(|p| p.sojourn(now) < params.target) || store.bytes() <= u64::from(params.mtu);
         if below {
@@ -231,9 +289,9 @@ impl CodelLaw {
             // [RFC8289-5.3-2]
             self.first_above = now + params.interval;
         } else {
-            return (packet, now >= self.first_above);
+            return now > self.first_above;
         }
-        (packet, false)
+        false
     }
 }
 
@@ -293,12 +351,12 @@ mod tests {
         rig
     }
 
-    /// The sojourn time first reaches 5 ms at 10 ms and stays above: the first drop comes at 110
-    /// ms, drop `n + 1` at the first departure that is not before the instant of drop `n` plus
-    /// 100 ms / sqrt(n).
-    const OVERLOAD_MS: [u64; 30] = [
-        110, 210, 281, 339, 389, 434, 474, 512, 548, 581, 613, 643, 672, 699, 726, 752, 777, 801, 825, 848, 870, 892,
-        913, 934, 954, 974, 994, 1013, 1032, 1051,
+    /// The sojourn time first reaches 5 ms at 10 ms and stays above. So the first drop comes after
+    /// 110 ms, and drop `n + 1` at the first departure that is not before the instant of drop `n`
+    /// plus 100 ms times Linux's approximation of `1 / sqrt(n)`: 1, 0.5, 0.5625, 0.488, 0.442.
+    const OVERLOAD_MS: [u64; 31] = [
+        111, 211, 261, 318, 367, 411, 451, 489, 524, 557, 588, 619, 647, 675, 702, 727, 752, 777, 800, 823, 845, 867,
+        889, 909, 930, 950, 969, 989, 1007, 1026, 1044,
     ];
 
     // [RFC8289-5.4-1]
@@ -346,8 +404,8 @@ mod tests {
         let config = CodelConfig { target: Span::from_ms(20), interval: Span::from_ms(300), ..roomy() };
         let mut q = codel(config);
         let rig = overload(&mut q, Ecn::NotEct, 1200);
-        // 20 ms are reached at 40 ms; then 300 ms / sqrt(n).
-        assert_eq!(rig.drop_times_ms(), [340, 640, 853, 1026, 1176]);
+        // 20 ms are reached at 40 ms; then 300 ms / sqrt(n), about.
+        assert_eq!(rig.drop_times_ms(), [341, 641, 791, 960, 1107]);
     }
 
     // [RFC8289-5.3-1]
@@ -391,14 +449,14 @@ mod tests {
         let mut q = codel(CodelConfig::default());
         let mut rig = overload(&mut q, Ecn::NotEct, 400);
         assert_eq!(rig.drop_times_ms(), OVERLOAD_MS[..5]);
-        // Nothing leaves until 530 ms; by then the drops of 434, 474 and 512 ms are due.
+        // Nothing leaves until 530 ms; by then the drops of 411, 451, 489 and 524 ms are due.
         let next = rig.leave(ms(530)).map(|p| p.seq.0);
-        assert_eq!(rig.drop_times_ms()[5..], [530, 530, 530]);
+        assert_eq!(rig.drop_times_ms()[5..], [530; 4]);
         assert_eq!(next, rig.dropped_numbers().last().map(|n| n + 1));
-        assert!(rig.leave(ms(547)).is_some());
-        assert_eq!(rig.dropped.len(), 8);
-        assert!(rig.leave(ms(548)).is_some());
+        assert!(rig.leave(ms(556)).is_some());
         assert_eq!(rig.dropped.len(), 9);
+        assert!(rig.leave(ms(557)).is_some());
+        assert_eq!(rig.dropped.len(), 10);
     }
 
     /// A store that never empties and whose packets have waited as long as the test says.
@@ -439,30 +497,69 @@ mod tests {
     // [RFC8289-5.5-2] [RFC8289-5.5-4]
     #[test]
     fn count_is_remembered_for_sixteen_intervals() {
-        // Above target from 200 to 700 ms: seven drops, so the count has grown from 1 to 7.
-        let first = [300, 400, 471, 529, 579, 624, 664];
-        // Above again soon: goes on with count 6, so with 100 ms / sqrt(6) = 40.8 ms.
-        assert_eq!(drop_times(&[(700, 9), (900, 4), (1100, 9)]), [&first[..], &[1000, 1041, 1079]].concat());
-        // The next drop would have been at 701.8 ms; re-entry within 1600 ms of it remembers, later
+        // Above target from 200 to 700 ms: eight drops, so the count has grown from 1 to 8.
+        let first = [301, 401, 451, 508, 557, 601, 641, 679];
+        // Above again soon: goes on with count 7, so with 100 ms / sqrt(7) = 37.8 ms.
+        assert_eq!(drop_times(&[(700, 9), (900, 4), (1100, 9)]), [&first[..], &[1001, 1039, 1074]].concat());
+        // The next drop would have been at 713.3 ms; re-entry within 1600 ms of it remembers, later
         // does not.
-        assert_eq!(drop_times(&[(700, 9), (2201, 4), (2400, 9)]), [&first[..], &[2301, 2342, 2380]].concat());
-        assert_eq!(drop_times(&[(700, 9), (2210, 4), (2480, 9)]), [&first[..], &[2310, 2410]].concat());
+        assert_eq!(drop_times(&[(700, 9), (2211, 4), (2400, 9)]), [&first[..], &[2312, 2350, 2385]].concat());
+        assert_eq!(drop_times(&[(700, 9), (2215, 4), (2480, 9)]), [&first[..], &[2316, 2416, 2466]].concat());
     }
 
     // [RFC8289-5.5-4]
     #[test]
     fn only_the_growth_of_count_is_remembered() {
-        // The second dropping state starts from 6 and ends at 7: grown by 1 only, so the third
+        // The second dropping state starts from 7 and ends at 8: grown by 1 only, so the third
         // starts from 1.
         let times = drop_times(&[(700, 9), (900, 4), (1045, 9), (1100, 4), (1320, 9)]);
-        assert_eq!(times[7..], [1000, 1041, 1200, 1300]);
+        assert_eq!(times[8..], [1001, 1039, 1201, 1301]);
     }
 
     // [RFC8289-5.1-1] [RFC8289-5.3-3]
     #[test]
     fn sojourn_equal_to_target_counts_as_above() {
-        assert_eq!(drop_times(&[(350, 5)]), [300]);
+        assert_eq!(drop_times(&[(350, 5)]), [301]);
         assert!(drop_times(&[(900, 4)]).is_empty());
+    }
+
+    /// As in Linux, where the queue that is found empty says nothing (`codel_dequeue`).
+    #[test]
+    fn a_queue_found_empty_is_still_above() {
+        struct Other(Scripted, bool);
+        impl CodelStore for Other {
+            fn pop(&mut self) -> Option<Stamped> {
+                self.0.pop().filter(|_| self.1)
+            }
+            // Of all queues, as in FQ-CoDel.
+            fn bytes(&self) -> u64 {
+                9000
+            }
+        }
+        let params = codel(CodelConfig::default()).params;
+        let (mut law, mut pool, mut drops) = (CodelLaw::default(), Pool::default(), Drops::default());
+        let id = pool.insert(packet(0, 1500, Ecn::NotEct));
+        for (t, has_packet) in [(200, true), (250, false), (301, true)] {
+            let mut store = Other(Scripted { id, now: ms(t), sojourn: Span::from_ms(9) }, has_packet);
+            law.dequeue(&params, ms(t), &mut store, &mut pool, &mut drops);
+            assert_eq!(drops.dropped.len(), usize::from(t == 301), "at {t} ms");
+        }
+    }
+
+    /// The first overflow of a queue leaves its dropping state as it is: it begins with one drop.
+    #[test]
+    fn an_overflow_before_the_first_dropping_state_is_not_remembered() {
+        let params = codel(CodelConfig::default()).params;
+        let (mut law, mut pool, mut drops) = (CodelLaw::default(), Pool::default(), Drops::default());
+        let id = pool.insert(packet(0, 1500, Ecn::NotEct));
+        law.on_overflow(4);
+        let mut times = Vec::new();
+        for t in 200..460 {
+            let mut store = Scripted { id, now: ms(t), sojourn: Span::from_ms(9) };
+            law.dequeue(&params, ms(t), &mut store, &mut pool, &mut drops);
+            times.extend(drops.dropped.drain(..).map(|_| t));
+        }
+        assert_eq!(times, [301, 401, 451]);
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl FqCodelConfig {
 
     /// The queues of one Wi-Fi station.
     pub(crate) fn build_for_station(&self, ctx: &QueueContext) -> FqCodel {
-        self.build_for(CodelBacklog::Flow, WIFI_HEADER_BYTES, ctx)
+        FqCodel { overflow_counts: false, ..self.build_for(CodelBacklog::Flow, WIFI_HEADER_BYTES, ctx) }
     }
 
     fn build_for(&self, usual: CodelBacklog, header_bytes: u32, ctx: &QueueContext) -> FqCodel {
@@ -153,6 +153,7 @@ impl FqCodelConfig {
             limit_packets: self.limit_packets as usize,
             memory_limit: self.memory_limit.map_or(u64::MAX, Bytes::get),
             drop_batch: self.drop_batch.max(1),
+            overflow_counts: true,
             seed: ctx.stream.open().random(),
             n_flows: self.flows.max(1) as usize,
             places: Vec::new(),
@@ -315,6 +316,9 @@ pub struct FqCodel {
     limit_packets: usize,
     memory_limit: u64,
     drop_batch: u32,
+    /// Packets dropped for want of room count in CoDel's rate: `fq_codel_drop` in
+    /// net/sched/sch_fq_codel.c. mac80211's `fq_flow_drop` leaves it (include/net/fq_impl.h).
+    overflow_counts: bool,
     /// Perturbs the hash.
     seed: u64,
     n_flows: usize,
@@ -393,7 +397,9 @@ impl FqCodel {
             drops.dropped.push((packet.id, DropReason::Overflow));
             dropped += 1;
         }
-        flow.law.on_overflow(dropped);
+        if self.overflow_counts {
+            flow.law.on_overflow(dropped);
+        }
         dropped
     }
 }
@@ -764,6 +770,18 @@ mod tests {
         expected.on_overflow(4);
         assert_ne!(expected, CodelLaw::default());
         assert_eq!(rig.q.flows[i].law, expected);
+    }
+
+    #[test]
+    fn overflow_leaves_the_drop_rate_of_a_wifi_station() {
+        let config = FqCodelConfig { limit_packets: 10, drop_batch: 4, ..FqCodelConfig::default() };
+        let mut q = config.build_for_station(&context(1));
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..11 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        assert_eq!(rig.dropped.len(), 4);
+        assert!(rig.q.flows.iter().all(|flow| flow.law == CodelLaw::default()));
     }
 
     // [RFC8290-4.1-1]

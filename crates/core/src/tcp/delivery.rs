@@ -44,7 +44,7 @@ impl Delivery {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             delivered: low32(self.total),
-            app_limited: self.app_limited_until > self.total,
+            app_limited: self.is_app_limited(),
         }
     }
 
@@ -56,6 +56,10 @@ impl Delivery {
         if self.app_limited_until != 0 && self.total > self.app_limited_until {
             self.app_limited_until = 0;
         }
+    }
+
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.app_limited_until != 0
     }
 
     pub(super) fn mark_app_limited(&mut self, in_flight: u32) {

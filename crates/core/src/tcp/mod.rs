@@ -14,6 +14,7 @@ mod delivery;
 pub mod loss;
 mod out_of_window;
 mod pacing;
+mod paws;
 pub mod profile;
 mod receiver;
 mod recovery;

@@ -16,19 +16,22 @@
 //! more.
 
 mod compression;
+mod driver;
 mod echo;
 mod out_of_order;
+mod quick_acks;
 mod right_sizing;
 
 use std::sync::Arc;
 
 use self::compression::Compression;
-use self::echo::Echo;
+use self::echo::{Echo, Wish};
 use self::out_of_order::OutOfOrder;
+use self::quick_acks::QuickAcks;
 use self::right_sizing::RightSizing;
 use super::out_of_window::OutOfWindow;
 use super::ticks::TickClock;
-use super::{Outputs, Recovery, TcpConfig, timestamp};
+use super::{Outputs, Recovery, TcpConfig, paws, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
 use crate::prefetch::prefetch;
@@ -76,7 +79,9 @@ pub struct Receiver {
     state: State,
     /// Segments in order that no ACK covers yet.
     unacked_segments: u32,
-    quick_acks: u32,
+    quick: QuickAcks,
+    /// The next ACK leaves at once (ICSK_ACK_NOW).
+    ack_now: bool,
     ack_at: Time,
     /// Clock at whose ticks delayed ACKs leave.
     clock: TickClock,
@@ -87,9 +92,6 @@ pub struct Receiver {
     last_ack_at: Time,
     /// Least round trip seen in echoed timestamps; counts with `acks_per_rtt`.
     rtt_min: Option<Span>,
-    /// Payload bytes that count as a full segment; used with `pushed_acks`.
-    full_segment: u16,
-    last_arrival: Time,
     echo: Echo,
     out_of_order: OutOfOrder,
     compression: Compression,
@@ -110,8 +112,6 @@ pub struct Receiver {
     read_at: Time,
     /// A poll of the interface goes on, and the application reads when it is over.
     in_poll: bool,
-    /// Data of this poll is to be acknowledged once it is read (`ICSK_ACK_PUSHED`).
-    pushed: bool,
     window_update_at: Time,
     sizing: RightSizing,
     control_at: Time,
@@ -145,7 +145,8 @@ impl Receiver {
             right_edge: 1 + buffer.min(window),
             state: if config.connection.handshake { State::Listen } else { State::Established },
             unacked_segments: 0,
-            quick_acks: config.receiver.quick_acks,
+            quick: QuickAcks::new(&config),
+            ack_now: false,
             ack_at: Time::NEVER,
             clock: clock(&config, Span::ZERO),
             duplicate: None,
@@ -153,8 +154,6 @@ impl Receiver {
             last_ack_sent: 1,
             last_ack_at: Time::ZERO,
             rtt_min: None,
-            full_segment: 536, // TCP_MSS_DEFAULT
-            last_arrival: Time::ZERO,
             echo: Echo::new(&config),
             out_of_order: OutOfOrder::default(),
             compression: Compression::default(),
@@ -169,7 +168,6 @@ impl Receiver {
             read: 1,
             read_at: Time::ZERO,
             in_poll: false,
-            pushed: false,
             window_update_at: Time::NEVER,
             sizing: RightSizing::new(buffer.min(u64::from(config.cwnd.initial) * u64::from(config.mss()))),
             control_at: Time::NEVER,
@@ -195,58 +193,12 @@ impl Receiver {
         self.read_at = now;
     }
 
-    /// The application reads by [`Self::read`] alone, and has no rate of its own.
-    pub fn read_by_calls(&mut self) {
-        self.reads_by_calls = true;
-    }
-
-    /// With [`Self::read_by_calls`]: the application takes up to so many bytes; returns how many.
-    /// An ACK that waited for that leaves, and one that tells of twice the window (Linux 6.12,
-    /// net/ipv4/tcp.c, `__tcp_cleanup_rbuf`).
-    pub fn read(&mut self, now: Time, bytes: u64, out: &mut Outputs) -> u64 {
-        let taken = bytes.min(self.data_end() - self.read);
-        self.read += taken;
-        let owed = self.rcv_nxt - self.last_ack_sent;
-        let all_read = self.read == self.data_end();
-        let is_pushed = owed > 0 && self.pushed && all_read && !self.answers;
-        let is_due = owed > u64::from(self.full_segment) || is_pushed;
-        let offered = self.right_edge.saturating_sub(self.rcv_nxt);
-        let room = self.buffer.saturating_sub(self.data_end() - self.read + self.out_of_order.bytes());
-        let doubles = taken > 0 && room.min(self.window) >= (2 * offered).max(1) && 2 * offered <= self.buffer;
-        if is_due || doubles {
-            self.send_ack(now, out);
-        }
-        taken
-    }
-
-    /// For a driver with data the other way: the application sends some. Soon after data of the
-    /// peer it is an answer, and from then on ACKs wait for answers until a delayed ACK has
-    /// waited in vain (Linux 6.12, net/ipv4/tcp_output.c, `tcp_event_data_sent`).
-    pub fn on_data_sent(&mut self, now: Time) {
-        self.answers |= now.since(self.last_arrival) < self.config.receiver.delayed_ack;
-    }
-
-    /// Bytes that wait for the application.
-    pub fn unread(&self) -> u64 {
-        self.data_end() - self.read
-    }
-
     /// Loads what the next segment needs and changes nothing; see [`super::Sender::prefetch`].
     #[inline]
     pub fn prefetch(&self) {
-        let hot = (self.rcv_nxt, self.right_edge, self.quick_acks, self.last_arrival, self.buffer, self.read_at);
+        let hot = (self.rcv_nxt, self.right_edge, self.quick.last_data(), self.buffer, self.read_at);
         let more = (self.stats.segments_received, self.out_of_order.first(), self.syn_ack_at, self.incarnation);
         prefetch((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
-    }
-
-    /// An ACK leaves now, whatever waits: for a driver whose data carries it.
-    pub fn acknowledge(&mut self, now: Time, out: &mut Outputs) {
-        self.send_ack(now, out);
-    }
-
-    /// Data has come in order that no ACK covers yet.
-    pub fn owes_ack(&self) -> bool {
-        self.rcv_nxt > self.last_ack_sent
     }
 
     /// When [`Self::on_deadline`] is to be called; never: not at all.
@@ -303,8 +255,11 @@ impl Receiver {
                 self.state = State::Established;
                 self.control_at = Time::NEVER;
                 self.control_tries = 0;
-                if let Some(at) = self.syn_ack_at.take() {
-                    self.compression.on_handshake(now.since(at));
+                // Once the SYN-ACK was repeated, the timestamp tells (`tcp_synack_rtt_meas`).
+                let rtt = self.syn_ack_at.take().map(|at| now.since(at)).or_else(|| self.echoed_rtt(now, p));
+                if let Some(rtt) = rtt {
+                    self.compression.on_handshake(rtt);
+                    self.quick.on_handshake(rtt, &self.config);
                 }
             }
             State::LastAck if p.has(TcpFlags::ACK) && p.ack.to_offset(1) >= 2 => {
@@ -315,9 +270,17 @@ impl Receiver {
         }
         let start = p.seq.to_offset(self.rcv_nxt);
         let fin = p.has(TcpFlags::FIN);
+        if paws::is_outdated(p, self.ts_recent) {
+            return self.discard_outdated(now, p, start, out);
+        }
         if p.len > 0 || fin {
-            self.on_data(now, p, (segments, segment_len), start, fin, out);
-        } else if start < self.last_ack_sent || (start < self.rcv_nxt && !self.limits_answers()) {
+            return self.on_data(now, p, (segments, segment_len), start, fin, out);
+        }
+        // An ACK without data tells a timestamp, too: that of the handshake is the first.
+        if start == self.last_ack_sent {
+            self.note_timestamp(p);
+        }
+        if start < self.last_ack_sent || (start < self.rcv_nxt && !self.limits_answers()) {
             // Below the window: a window probe or a keep-alive wants an answer (RFC 9293 section
             // 3.10.7.4). An ACK that is due anyway answers it, too (`tcp_sequence`).
             self.answer_out_of_window(now, out);
@@ -327,7 +290,10 @@ impl Receiver {
     /// The deadline is reached; early calls do no harm.
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         if now >= self.ack_at {
-            self.answers = false;
+            if !self.compression.is_waiting() {
+                self.quick.on_missed(self.answers);
+                self.answers = false;
+            }
             self.send_ack(now, out);
         }
         if now >= self.window_update_at {
@@ -345,6 +311,30 @@ impl Receiver {
                 self.send_ack(now, out);
             }
         }
+    }
+
+    /// `tcp_replace_ts_recent`.
+    #[inline]
+    fn note_timestamp(&mut self, p: &Packet) {
+        if paws::is_current(p, self.ts_recent) {
+            self.ts_recent = p.ts_val;
+        }
+    }
+
+    /// `tcp_validate_incoming`, `tcp_send_dupack`.
+    #[cold]
+    fn discard_outdated(&mut self, now: Time, p: &Packet, start: u64, out: &mut Outputs) {
+        if p.len == 0 {
+            if start != self.rcv_nxt || !paws::is_late(p, self.ts_recent, self.config.rto.initial) {
+                self.answer_out_of_window(now, out);
+            }
+            return;
+        }
+        if start < self.rcv_nxt {
+            self.enter_quick_acks(u32::MAX);
+            self.duplicate = Some((start, self.rcv_nxt.min(start + u64::from(p.len))));
+        }
+        self.send_ack(now, out);
     }
 
     // ---- set-up and close
@@ -422,37 +412,34 @@ impl Receiver {
         let whole = |bytes: u64| if bytes == 0 { 0 } else { bytes.checked_div(u64::from(segment_len)).unwrap_or(0) };
         let end = start + u64::from(p.len);
         self.stats.segments_received += if p.len > 0 { u64::from(segments) } else { 0 };
-        self.note_ecn(now, p, segments, out);
-        if now.since(self.last_arrival) > self.config.rto.min && self.config.receiver.quick_acks > 0 {
-            self.quick_acks = self.quick_acks.max(1);
+        let wish = self.note_ecn(now, p, segments, out);
+        if p.len > 0 && end >= self.last_ack_sent {
+            self.quick.schedule();
         }
-        self.last_arrival = now;
         // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next
         // ACK
         // covers. A segment that lies wholly below it had been acknowledged. It is not acceptable
         // (section 5.3 R2), and its echo would tell the sender that the repetition had been needed.
-        if p.ts_val != 0 && start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent {
-            self.ts_recent = p.ts_val;
+        let is_acceptable = start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent;
+        if is_acceptable {
+            self.note_timestamp(p);
         }
         if fin {
             self.fin_at = Some(end);
         }
-        if start != self.rcv_nxt || fin || !self.out_of_order.is_empty() {
-            // Data that came twice is reported by the next ACK or never, but for a segment of the
-            // fast path (tcp_data_queue).
-            self.duplicate = None;
-        }
+        // Data that came twice is reported by the next ACK or never (tcp_data_queue).
+        self.duplicate = None;
         if end + u64::from(fin) <= self.rcv_nxt {
             self.stats.bytes_duplicate += u64::from(p.len);
             self.stats.segments_duplicate += if p.len > 0 { u64::from(segments) } else { 0 };
-            self.quick_acks = self.config.receiver.quick_acks;
-            self.answers = false;
+            self.enter_quick_acks(u32::MAX);
             // [RFC2883-4-1]
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
         }
         if start >= self.right_edge && p.len > 0 {
             self.stats.bytes_refused += u64::from(p.len);
+            self.enter_quick_acks(u32::MAX);
             return self.send_ack(now, out);
         }
         if self.config.receiver.window_in_steps || self.config.receiver.compressed_sacks > 0 {
@@ -463,6 +450,17 @@ impl Receiver {
             if self.compresses() {
                 self.before_compression(start, end, now, out);
             }
+        }
+        if p.len > 0 {
+            self.quick.measure(p, segment_len, self.config.mss());
+            if start <= self.rcv_nxt {
+                self.quick.on_data(now, self.right_edge - self.last_ack_sent);
+            }
+        }
+        match wish {
+            Wish::None => {}
+            Wish::OneAck => self.ack_now = true,
+            Wish::TwoAcks => self.enter_quick_acks(2),
         }
         // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate
         // (tcp_data_queue_ofo).
@@ -520,35 +518,82 @@ impl Receiver {
             self.state = State::LastAck;
             return self.send_ack(now, out);
         }
+        let is_read = self.read == self.data_end();
         if !self.out_of_order.is_empty() && self.compresses() {
-            return self.acknowledge_hole(now, keeps_window, out);
+            self.acknowledge_hole(now, keeps_window, out);
+            if is_read && self.is_due_when_read() {
+                self.send_ack(now, out);
+            }
+            return;
         }
-        // With a bound on ACKs of its own a receiver is not Linux's.
-        let was_pushed = self.config.receiver.pushed_acks
-            && self.config.receiver.acks_per_rtt == 0
-            && self.was_pushed(p, segment_len);
         // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
         // [RFC5681-3.2-2] [RFC5681-4.2-7]
         let at_once = fills_hole
+            || self.ack_now
             || self.config.receiver.delayed_ack.is_zero()
-            || !self.answers && (self.quick_acks > 0 || was_pushed);
+            || !self.answers && self.quick.are_left()
+            || is_read && self.is_pushed();
         // [RFC5681-4.2-3]
-        if at_once || (self.unacked_segments >= self.config.receiver.ack_every && (!unread_now || keeps_window)) {
+        if at_once || (self.owes_ack_of_several() && (!unread_now || keeps_window)) {
             if self.config.receiver.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
                 return;
             }
-            self.quick_acks = self.quick_acks.saturating_sub(1);
             self.send_ack(now, out);
-        } else if self.ack_at.is_never() && !self.in_poll {
-            // [RFC5681-4.2-1]
-            self.ack_at = self.clock.after(now, self.delayed_ack());
+        } else if !self.in_poll {
+            self.delay_ack(now, out);
+        }
+    }
+
+    /// Linux counts bytes (`__tcp_ack_snd_check`), others segments.
+    #[inline]
+    fn owes_ack_of_several(&self) -> bool {
+        let most = self.config.receiver.ack_every;
+        match self.quick.is_linux() {
+            true => self.rcv_nxt - self.last_ack_sent > self.quick.full_segment() * u64::from(most.saturating_sub(1)),
+            false => self.unacked_segments >= most,
+        }
+    }
+
+    /// Linux 6.18, net/ipv4/tcp.c, `__tcp_cleanup_rbuf`: the peer seems to have nothing more for
+    /// now. With a bound on ACKs of its own a receiver is not Linux's.
+    #[inline]
+    fn is_pushed(&self) -> bool {
+        self.quick.pushed && !self.answers && self.config.receiver.pushed_acks && self.config.receiver.acks_per_rtt == 0
+    }
+
+    /// The application has read all data at hand: whether that sends an ACK.
+    #[inline]
+    fn is_due_when_read(&self) -> bool {
+        let owed = self.rcv_nxt - self.last_ack_sent;
+        owed > 0 && (owed > self.quick.full_segment() || self.is_pushed())
+    }
+
+    /// `tcp_enter_quickack_mode`.
+    fn enter_quick_acks(&mut self, most: u32) {
+        self.quick.enter(most, self.right_edge - self.last_ack_sent);
+        self.answers = false;
+    }
+
+    /// An ACK waits for more data, and no longer than one that waits already. If that is about to
+    /// leave, it does (`tcp_send_delayed_ack`).
+    // [RFC5681-4.2-1]
+    #[inline]
+    fn delay_ack(&mut self, now: Time, out: &mut Outputs) {
+        let delay = self.delayed_ack();
+        if self.ack_at.is_never() {
+            self.ack_at = self.clock.after(now, delay);
+        } else if self.quick.is_linux() {
+            if self.ack_at <= now + delay.mul_ratio(1, 4) {
+                return self.send_ack(now, out);
+            }
+            self.ack_at = self.ack_at.min(self.clock.after(now, delay));
         }
     }
 
     /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_grow_window`.
     #[inline]
     fn grow_window(&mut self, len: u16, is_next: bool) {
-        if self.window < self.buffer && len >= 128 {
+        if self.window < self.buffer && (len >= 128 || !is_next) {
             // Data that came in order waits for the application when the window is computed.
             let waiting = self.data_end() - self.read + if is_next { u64::from(len) } else { 0 };
             let taken = waiting + self.out_of_order.bytes();
@@ -556,22 +601,10 @@ impl Receiver {
             if room > 0 {
                 self.window += room.min(2 * u64::from(len).max(u64::from(self.config.mss())));
                 if self.config.receiver.acks_per_rtt == 0 {
-                    self.quick_acks |= 1;
+                    self.quick.add_one();
                 }
             }
         }
-    }
-
-    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_measure_rcv_mss` and net/ipv4/tcp.c,
-    /// `__tcp_cleanup_rbuf`: the peer seems to have nothing more for now, and the application
-    /// has read everything.
-    #[inline]
-    fn was_pushed(&mut self, p: &Packet, segment_len: u16) -> bool {
-        let small = segment_len < self.full_segment;
-        self.full_segment = self.full_segment.max(segment_len);
-        let wants = small || p.has(TcpFlags::PSH) || self.pushed;
-        self.pushed = wants && (self.in_poll || self.reads_by_calls) || self.pushed && self.reads_by_calls;
-        wants && self.read == self.data_end()
     }
 
     /// Linux 6.12, net/ipv4/tcp_input.c, `__tcp_ack_snd_check`: while the application has not read,
@@ -637,8 +670,9 @@ impl Receiver {
     // [RFC5681-3.2-1] [RFC5681-4.2-6]
     fn acknowledge_hole(&mut self, now: Time, keeps_window: bool, out: &mut Outputs) {
         let is_due = !self.compresses()
-            || (keeps_window && self.rcv_nxt - self.last_ack_sent > u64::from(self.config.mss()))
-            || self.quick_acks > 0;
+            || (keeps_window && self.rcv_nxt - self.last_ack_sent > self.quick.full_segment())
+            || self.ack_now
+            || !self.answers && self.quick.are_left();
         let until = match is_due {
             true => None,
             false => self.compression.put_off(
@@ -651,25 +685,22 @@ impl Receiver {
         };
         match until {
             Some(at) => self.ack_at = self.ack_at.min(at),
-            None => {
-                if self.compresses() {
-                    self.quick_acks = self.quick_acks.saturating_sub(1);
-                }
-                self.send_ack(now, out);
-            }
+            None => self.send_ack(now, out),
         }
     }
 
     // [RFC5681-4.2-2] [RFC5681-4.2-4]
     fn delayed_ack(&self) -> Span {
-        if self.config.timers.delayed_ack_tick.is_zero() {
+        if !self.config.timers.delayed_ack_tick.is_zero() {
+            self.config.timers.delayed_ack_tick
+        } else if self.config.receiver.acks_per_rtt > 0 {
             self.config.receiver.delayed_ack
         } else {
-            self.config.timers.delayed_ack_tick
+            self.quick.delay(self.answers)
         }
     }
 
-    fn note_ecn(&mut self, now: Time, p: &Packet, segments: u16, out: &mut Outputs) {
+    fn note_ecn(&mut self, now: Time, p: &Packet, segments: u16, out: &mut Outputs) -> Wish {
         if p.ecn == Ecn::Ce {
             self.stats.ce_received += u64::from(segments);
         }
@@ -677,9 +708,7 @@ impl Receiver {
         if unacked && self.echo.changes_with(p) {
             self.send_ack(now, out);
         }
-        if self.echo.take(p, segments) {
-            self.quick_acks = self.quick_acks.max(1);
-        }
+        self.echo.take(p, segments)
     }
 
     // ---- window
@@ -716,6 +745,9 @@ impl Receiver {
         // granted.
         let held = if self.config.receiver.window_in_steps { self.out_of_order.bytes() } else { 0 };
         let room = self.buffer.saturating_sub(unread + held);
+        if self.config.receiver.window_in_steps && room < self.buffer / 2 {
+            self.quick.clear();
+        }
         let edge = self.rcv_nxt + room.min(self.window);
         let step = u64::from(self.config.mss()).min(self.buffer / 2);
         if edge >= self.right_edge + step || (edge > self.right_edge && unread == 0) {
@@ -820,7 +852,8 @@ impl Receiver {
         self.last_ack_sent = self.rcv_nxt;
         self.last_ack_at = now;
         self.unacked_segments = 0;
-        self.pushed = false;
+        self.ack_now = false;
+        self.quick.on_ack();
         self.ack_at = Time::NEVER;
         self.compression.on_ack();
         self.stats.acks_sent += 1;

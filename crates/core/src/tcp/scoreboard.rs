@@ -33,6 +33,10 @@ flags! {
         PUSH = 32,
         /// It carries PSH whenever it leaves, and ends an skb.
         WRITE_END = 64,
+        /// Send times have told that its last transmission is lost, or it was SACKed: they are not
+        /// asked again, not even if an undo has taken the loss back, or the peer the SACK (Linux
+        /// keeps no such segment in `tsorted_sent_queue`).
+        JUDGED = 128,
     }
 }
 
@@ -345,10 +349,12 @@ impl Scoreboard {
                 }
                 continue;
             }
-            if !segment.has(SegFlags::LOST) {
+            if segment.has(SegFlags::JUDGED) {
+                unbroken &= segment.has(SegFlags::LOST);
+            } else if !segment.has(SegFlags::LOST) {
                 match judge(segment) {
                     Verdict::Lost => {
-                        segment.flags |= SegFlags::LOST;
+                        segment.flags |= SegFlags::LOST | SegFlags::JUDGED;
                         self.lost_out += 1;
                         self.retransmit_from = self.retransmit_from.min(segment.start);
                         newly += 1;
@@ -412,8 +418,10 @@ impl Scoreboard {
     pub(super) fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
         let reneged = self.is_reneged();
         if reneged {
+            self.merge_sacked();
             for segment in &mut self.segments {
-                segment.flags.remove(SegFlags::SACKED);
+                let was_sacked = segment.has(SegFlags::SACKED);
+                segment.flags = segment.flags.without(SegFlags::SACKED) | SegFlags::when(was_sacked, SegFlags::JUDGED);
             }
             self.sacked.clear();
             self.sacked_out = 0;
@@ -436,6 +444,25 @@ impl Scoreboard {
             }
             if unbroken {
                 self.lost_edge = segment.end();
+            }
+        }
+    }
+
+    /// What was SACKed in one range is one skb in Linux (`tcp_shift_skb_data`): all of it was sent
+    /// when the first of it was, and more than once if any of it was. It matters only if the peer
+    /// takes the SACKs back.
+    fn merge_sacked(&mut self) {
+        for &(start, _, segments) in &self.sacked {
+            let first = self.segments.partition_point(|s| s.start < start);
+            let range = first..(first + segments as usize).min(self.segments.len());
+            let repeated = self.segments.range(range.clone()).any(|s| s.has(SegFlags::EVER_RETRANSMITTED));
+            let Some(&Segment { sent_at, number, .. }) = self.segments.get(first) else { continue };
+            for segment in self.segments.range_mut(range) {
+                (segment.sent_at, segment.number) = (sent_at, number);
+                if repeated {
+                    segment.flags |= SegFlags::EVER_RETRANSMITTED;
+                    self.repeated_to = self.repeated_to.max(segment.end());
+                }
             }
         }
     }
@@ -470,7 +497,7 @@ impl Scoreboard {
         let last = self.segments.len().checked_sub(1)?;
         let segment = &mut self.segments[last];
         let waited = now.since(segment.sent_at);
-        segment.flags |= SegFlags::EVER_RETRANSMITTED;
+        segment.flags = segment.flags.without(SegFlags::JUDGED) | SegFlags::EVER_RETRANSMITTED;
         segment.sent_at = now;
         self.transmissions += 1;
         segment.number = self.transmissions;
@@ -567,7 +594,8 @@ impl Scoreboard {
         }
         let segment = &mut self.segments[i];
         // [RFC8985-6.1-1]
-        segment.flags |= SegFlags::RETRANSMITTED | SegFlags::EVER_RETRANSMITTED;
+        segment.flags =
+            segment.flags.without(SegFlags::JUDGED) | SegFlags::RETRANSMITTED | SegFlags::EVER_RETRANSMITTED;
         let waited = now.since(segment.sent_at);
         segment.sent_at = now;
         self.transmissions += 1;

@@ -153,8 +153,12 @@ pub struct Sender {
     newest: Newest,
     reduction: RateReduction,
     undo: Option<Undo>,
-    /// Timestamp of the first retransmission since none was out; 0: none.
-    first_repeat_ts: u32,
+    /// The threshold to which an undo returns, segments; 0: window and threshold stay reduced, as
+    /// an ECN echo has proved that there was congestion.
+    prior_ssthresh: u32,
+    /// Timestamp of the first retransmission since none was out, 0 without timestamps
+    /// (`retrans_stamp`).
+    first_repeat_ts: Option<u32>,
     /// The evidence for the recovery under way, while its first retransmission waits for window and
     /// pacing.
     first_repair: Option<Evidence>,
@@ -231,6 +235,7 @@ impl Sender {
             wire_bytes: u32::from(config.connection.packet_bytes),
             state: CaState::Open,
             next_send_at: Time::ZERO,
+            pacing_shift: config.host_queue.tsq_pacing_shift,
         };
         let paced = config.pacing.rule != Pacing::Off;
         let stream = streams.stream(Purpose::CongestionControl);
@@ -259,7 +264,8 @@ impl Sender {
             newest: Newest::default(),
             reduction: RateReduction::default(),
             undo: None,
-            first_repeat_ts: 0,
+            prior_ssthresh: 0,
+            first_repeat_ts: None,
             first_repair: None,
             frto: FrtoState::Idle,
             frto_arrived: 0,
@@ -318,6 +324,7 @@ impl Sender {
             self.state = State::Established;
             self.send_window = self.config.buffers.receive.get();
             self.ecn_ok = self.config.ecn.enabled;
+            self.delivery.mark_app_limited(0);
             self.marks = (self.ecn_ok && self.config.ecn.echo == EcnEcho::Accurate).then(Marks::default);
             self.transmit(now, out);
         }
@@ -325,6 +332,9 @@ impl Sender {
 
     /// The application has `bytes` more to send; `u64::MAX`: it never runs out.
     pub fn write(&mut self, now: Time, bytes: u64, out: &mut Outputs) {
+        if self.state == State::Established {
+            self.note_application();
+        }
         self.write_end = self.write_end.saturating_add(bytes).min(u64::MAX / 2);
         self.all_acked_notified = self.write_end == 1;
         self.count_until(now);
@@ -468,6 +478,7 @@ impl Sender {
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         self.count_until(now);
         let due = self.timers.due(now);
+        let is_paced = now >= self.pacer.deadline();
         match due {
             Some(Pending::Timeout) if self.state == State::SynSent => self.on_syn_timeout(now, out),
             Some(Pending::Timeout) => self.on_rto(now, out),
@@ -479,7 +490,11 @@ impl Sender {
             self.on_persist(now, out);
         }
         if self.state == State::Established && (!self.waits_for_ack || self.cc.sends_new_data_after_timeout()) {
-            self.transmit(now, out);
+            if is_paced {
+                self.transmit_on(now, out);
+            } else {
+                self.transmit(now, out);
+            }
         }
         if due == Some(Pending::Reordering) && self.timers.waits_for(Pending::Reordering) {
             self.set_timeout(now);
@@ -495,6 +510,12 @@ impl Sender {
     #[cfg(test)]
     pub(super) fn expect_nothing(&mut self) {
         self.expects = false;
+    }
+
+    /// What leaves counts as limited by the application; for tests.
+    #[cfg(test)]
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.delivery.is_app_limited()
     }
 
     /// Checks the counts behind `in_flight`; for tests.
@@ -542,6 +563,10 @@ impl Sender {
         self.agree_on_ecn(p);
         self.ts_recent = p.ts_val;
         self.rtt.reset_backoff();
+        // The SYN counts as delivered (Linux 6.12, `tcp_clean_rtx_queue`), and controls compare the
+        // count with windows.
+        self.delivery.on_delivered(now, 1);
+        self.delivery.mark_app_limited(0);
         if self.syn_sent == 1 {
             self.on_rtt(self.last_sent_at, now, true);
         } else {
@@ -582,7 +607,7 @@ impl Sender {
         is_too_old
     }
 
-    fn answer_out_of_window(&mut self, now: Time, out: &mut Outputs) {
+    pub(super) fn answer_out_of_window(&mut self, now: Time, out: &mut Outputs) {
         if self.out_of_window.answers(now, self.config.receiver.invalid_ratelimit) {
             self.send_pure_ack(now, out);
         }

@@ -4,10 +4,13 @@
 mod accurate_ecn;
 mod against_linux;
 mod against_ns2;
+mod bbr;
 mod connection;
 mod flow_control;
 mod frto;
+mod paws;
 mod recovery;
+mod reduction;
 mod reneging;
 mod repair;
 mod segments_at_once;

@@ -12,7 +12,7 @@ use airtcp_core::tcp::cc::{CaState, CcConfig};
 use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::profile::profile;
 use airtcp_core::tcp::{EcnEcho, Outputs, Recovery, SegmentsAtOnce, Sender, TcpConfig};
-use airtcp_core::units::{Bytes, Seq32, Time};
+use airtcp_core::units::{Bytes, Seq32, Span, Time};
 
 use super::compare::{Armed, Difference, EXACT_NOISE_US, Found, time};
 use super::record::{Ack, Event, Head, Path, Step};
@@ -58,15 +58,17 @@ struct Replay<'a> {
     sent: Vec<String>,
     next: u64,
     armed: Armed,
+    /// The control has a rate of its own, so that segments wait for a high-resolution timer.
+    paces: bool,
 }
 
 impl<'a> Replay<'a> {
-    fn new(head: &'a Head) -> Replay<'a> {
+    fn new(head: &'a Head, draws: u64) -> Replay<'a> {
         let config = Arc::new(config(head));
         Replay {
             head,
             mss: head.number("mss"),
-            sender: Sender::new(FlowId(0), 0, config, Streams::of(1, 0)),
+            sender: Sender::new(FlowId(0), 0, config, Streams::of(draws, 0)),
             now: Time::ZERO,
             out: Outputs::default(),
             syn_timestamp: 0,
@@ -74,6 +76,7 @@ impl<'a> Replay<'a> {
             sent: Vec::new(),
             next: 0,
             armed: Armed::never(head.text("cc") == "bbr"),
+            paces: head.text("cc") == "bbr",
         }
     }
 
@@ -108,11 +111,13 @@ impl<'a> Replay<'a> {
         self.drain();
     }
 
-    /// Lets the timers run that the kernel has had for certain by `at`.
-    fn run_timers(&mut self, at: Time) {
-        for _ in 0..1000 {
-            if !self.armed.is_over(at) {
-                return;
+    /// Lets the timers run that the kernel has had for certain by `at`; true if there were any. A
+    /// pacing timer has its turn when the record shows it: one that is late sends nothing that an
+    /// ACK before it would not.
+    fn run_timers(&mut self, at: Time) -> bool {
+        for n in 0..1000 {
+            if !self.armed.is_over(at) || self.is_pacing() {
+                return n > 0;
             }
             self.fire(self.armed.due);
         }
@@ -133,6 +138,11 @@ impl<'a> Replay<'a> {
             }
         }
         any
+    }
+
+    /// The next timer is that of the pacing.
+    fn is_pacing(&self) -> bool {
+        self.paces && self.armed.due == self.sender.path().next_send_at
     }
 
     fn packet(&self) -> Packet {
@@ -170,20 +180,32 @@ impl<'a> Replay<'a> {
         self.drain();
     }
 
-    /// When an ACK comes to the sender. A pacing timer that is due in the same moment may run
-    /// before or after it: the kernel's did after it if that is the next step.
+    /// When an ACK comes to the sender. If the pacing lets the next segment leave within a moment of
+    /// the ACK, the record says which came first: what the kernel sent after the ACK was allowed by
+    /// then, and what its timer sent soon after was not.
     fn arrival(&self, step: &Step, next: Option<&Step>) -> Time {
         let at = time(step.at_us);
+        if !matches!(step.event, Event::Ack(_)) || !self.paces {
+            return at;
+        }
+        let (allowed, moment) = (self.sender.path().next_send_at, Span::from_us(EXACT_NOISE_US));
         let soon = |next: &&Step| matches!(next.event, Event::Timer) && next.at_us <= step.at_us + EXACT_NOISE_US;
-        let follows = self.armed.is_exact() && self.armed.due <= at && next.filter(soon).is_some();
-        if follows { Time::from_ns(self.armed.due.as_ns() - 1) } else { at }
+        if step.sent.is_empty() && allowed <= at && allowed + moment > at && next.filter(soon).is_some() {
+            return Time::from_ns(allowed.as_ns() - 1);
+        }
+        if !step.sent.is_empty() && allowed > at && allowed <= at + moment { allowed } else { at }
+    }
+
+    /// Segments of a timer that the kernel's device showed with the next step.
+    fn were_shown_later(&self, step: &Step, next: Option<&Step>) -> bool {
+        matches!(step.event, Event::Silent) && next.is_some_and(|next| next.sent.starts_with(&self.sent))
     }
 
     fn step(&mut self, step: &Step, before: Option<&Step>, next: Option<&Step>) -> Option<Found> {
         let at = self.arrival(step, next);
         if !matches!(step.event, Event::Timer | Event::Silent) {
             self.run_timers(at);
-            if !self.sent.is_empty() {
+            if !self.sent.is_empty() && !step.sent.starts_with(&self.sent) {
                 return Some(("sent by a timer", String::new(), self.sent.join(",")));
             }
             self.now = self.now.max(at);
@@ -201,14 +223,18 @@ impl<'a> Replay<'a> {
             }
             Event::Ack(ack) => self.ack(ack),
             _ => {
-                self.run_timers(at);
+                // A change without a packet shows no earlier than before the next event.
+                let had_any = self.run_timers(at) && step.sent.is_empty();
                 let expected = step.sent.len();
-                if self.sent.is_empty() && !self.timer(at, expected) {
+                if self.sent.is_empty() && !had_any && !self.timer(at, expected) {
                     let due = self.armed.due;
                     let due = if due.is_never() { "never".to_owned() } else { format!("{} us", due.as_ns() / 1000) };
                     return Some(("no timer is due", format!("{} at {} us", step.sent.join(","), step.at_us), due));
                 }
             }
+        }
+        if self.were_shown_later(step, next) {
+            return None;
         }
         let sent = std::mem::take(&mut self.sent);
         if sent != step.sent {
@@ -251,8 +277,25 @@ impl<'a> Replay<'a> {
     }
 }
 
+/// The phase in which BBR's gain cycle begins is random, and the kernel's draw is not in the record:
+/// the path is the same if one of these draws makes it so. They have each of the seven phases.
+const DRAWS: std::ops::RangeInclusive<u64> = 1..=40;
+
 pub(crate) fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {
-    let mut replay = Replay::new(&path.head);
+    let first = first_difference_with(path, ignored, *DRAWS.start())?;
+    if path.head.text("cc") != "bbr" {
+        return Some(first);
+    }
+    let mut furthest = first;
+    for draws in DRAWS.skip(1) {
+        let other = first_difference_with(path, ignored, draws)?;
+        furthest = if other.step > furthest.step { other } else { furthest };
+    }
+    Some(furthest)
+}
+
+fn first_difference_with(path: &Path, ignored: &[String], draws: u64) -> Option<Difference> {
+    let mut replay = Replay::new(&path.head, draws);
     for (i, step) in path.steps.iter().enumerate() {
         if step.sent.iter().any(|sent| sent.starts_with("odd")) {
             return None;

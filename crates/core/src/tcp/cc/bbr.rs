@@ -39,7 +39,7 @@ use self::max_filter::MaxFilter;
 use self::policer::Policer;
 use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
-use crate::convert::{low32, saturate32};
+use crate::convert::{low32, low64, saturate32};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -89,6 +89,9 @@ const CYCLE: [u32; PHASES as usize] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, U
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// Segments.
 const MIN_CWND: u32 = 4;
+/// Until so many segments have been delivered the window grows without bound (`TCP_INIT_CWND`),
+/// whatever the connection began with.
+const INIT_CWND: u32 = 10;
 /// Rounds without a quarter more bandwidth before the pipe counts as full.
 const FULL_BW_ROUNDS: u8 = 3;
 /// Round-trip time from which the rate is derived before the first sample.
@@ -126,7 +129,6 @@ impl BbrConfig {
             rounds: 0,
             full_bw: 0,
             prior_cwnd: 0,
-            initial_cwnd: ctx.initial_cwnd,
             mode: Mode::Startup,
             previous_state: CaState::Open,
             cycle_index: 0,
@@ -173,7 +175,6 @@ pub struct Bbr {
     full_bw: u32,
     /// Window to return to after recovery or `ProbeRtt`, segments.
     prior_cwnd: u32,
-    initial_cwnd: u32,
     mode: Mode,
     /// The sender's state at the last ACK.
     previous_state: CaState,
@@ -209,11 +210,23 @@ pub(super) fn initial_bps(w: &Window, path: &Path, gain: u32) -> u64 {
     to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), gain, path)
 }
 
-/// Size of one burst of the sender: a millisecond's worth, one or two segments at least.
+/// Segments of one burst at least: below 1.2 Mbit/s of payload they leave one by one (Linux,
+/// `bbr_min_tso_segs`).
+pub(super) fn least_burst(pacing_bps: u64, path: &Path) -> u32 {
+    let payload_bps = u128::from(pacing_bps) * u128::from(path.mss) / u128::from(path.wire_bytes.max(1));
+    if payload_bps < 1_200_000 { 1 } else { 2 }
+}
+
+/// `GSO_MAX_SIZE` without headers.
+const MOST_BURST_BYTES: u128 = 65_215;
+
+/// Size of one burst of the sender: what passes in a second / 2^pacing shift, [`least_burst`] at
+/// least (Linux, `bbr_tso_segs_goal`).
 pub(super) fn send_quantum(pacing_bps: u64, path: &Path) -> u32 {
-    let floor = if pacing_bps < 1_200_000 { 1 } else { 2 };
-    let bytes = (pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
-    saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(floor, 127)
+    let wire = u128::from(path.wire_bytes.max(1));
+    let payload = (u128::from(pacing_bps / 8) * u128::from(path.mss) / wire) >> path.pacing_shift.min(63);
+    let segments = payload.min(MOST_BURST_BYTES) / u128::from(path.mss.max(1));
+    saturate32(low64(segments)).clamp(least_burst(pacing_bps, path), 127)
 }
 
 impl Bbr {
@@ -244,6 +257,11 @@ impl Bbr {
         }
     }
 
+    /// Wire bits per second at which it paces.
+    fn bps(&self, w: &Window, path: &Path) -> u64 {
+        if self.pacing_bps == 0 { initial_bps(w, path, HIGH_GAIN) } else { self.pacing_bps }
+    }
+
     fn set_pacing_rate(&mut self, w: &Window, path: &Path, gain: u32) {
         if self.pacing_bps == 0 || (!self.rtt_seen && !path.srtt.is_zero()) {
             self.pacing_bps = initial_bps(w, path, HIGH_GAIN);
@@ -259,7 +277,7 @@ impl Bbr {
     /// Bandwidth-delay product times `gain`, segments, rounded up.
     fn bdp(&self, bw: u32, gain: u32) -> u32 {
         if self.min_rtt_us == u32::MAX {
-            return self.initial_cwnd;
+            return INIT_CWND;
         }
         let bdp = (u128::from(bw) * u128::from(self.min_rtt_us) * u128::from(gain) / u128::from(UNIT))
             .div_ceil(u128::from(BW_UNIT));
@@ -483,7 +501,7 @@ impl Bbr {
                 target = self.with_quantization(path, target);
                 if self.full_bw_reached {
                     cwnd = cwnd.saturating_add(ack.delivered).min(target);
-                } else if cwnd < target || ack.total_delivered < u64::from(self.initial_cwnd) {
+                } else if cwnd < target || ack.total_delivered < u64::from(INIT_CWND) {
                     cwnd = cwnd.saturating_add(ack.delivered);
                 }
                 cwnd = cwnd.max(MIN_CWND);
@@ -559,7 +577,10 @@ impl CongestionControl for Bbr {
         w.cwnd = 1;
     }
 
-    fn on_restart(&mut self, w: &mut Window, path: &Path, _: Span) {
+    fn on_transmission_start(&mut self, w: &mut Window, path: &Path, _: Span, app_limited: bool) {
+        if !app_limited {
+            return;
+        }
         self.idle_restart = true;
         self.aggregation.restart(path.now);
         match self.mode {
@@ -579,8 +600,11 @@ impl CongestionControl for Bbr {
     }
 
     fn pacing_rate(&self, w: &Window, path: &Path) -> Option<DataRate> {
-        let bps = if self.pacing_bps == 0 { initial_bps(w, path, HIGH_GAIN) } else { self.pacing_bps };
-        Some(DataRate::from_bps(bps.max(1)))
+        Some(DataRate::from_bps(self.bps(w, path).max(1)))
+    }
+
+    fn min_tso_segs(&self, w: &Window, path: &Path) -> Option<u32> {
+        Some(least_burst(self.bps(w, path), path))
     }
 
     fn owns_window(&self) -> bool {

@@ -710,7 +710,10 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    fn on_restart(&mut self, w: &mut Window, path: &Path, _: Span) {
+    fn on_transmission_start(&mut self, w: &mut Window, path: &Path, _: Span, app_limited: bool) {
+        if !app_limited {
+            return;
+        }
         self.idle_restart = true;
         self.aggregation.restart(path.now);
         if self.is_cycling() {

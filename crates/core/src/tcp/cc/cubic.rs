@@ -246,7 +246,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_transmission_start(&mut self, path: &Path, since_last: Span) {
+    fn on_transmission_start(&mut self, _: &mut Window, path: &Path, since_last: Span, _: bool) {
         if let Curve::Linux(curve) = &mut self.curve {
             curve.on_transmission_start(path.now, since_last);
         }

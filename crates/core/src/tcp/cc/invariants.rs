@@ -152,7 +152,7 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                 path.now += Span::from_ns(ns);
                 path.in_flight = 0;
                 cc.on_restart(&mut w, &path, Span::from_ns(ns));
-                cc.on_transmission_start(&path, Span::from_ns(ns));
+                cc.on_transmission_start(&mut w, &path, Span::from_ns(ns), ns % 2 == 0);
             }
             Operation::Pace => {
                 if let Some(rate) = cc.pacing_rate(&w, &path) {

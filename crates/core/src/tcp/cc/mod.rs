@@ -68,6 +68,9 @@ pub struct Path {
     pub state: CaState,
     /// When the pacing lets the next segment leave; it may be past.
     pub next_send_at: Time,
+    /// A send quantum is what passes in a second / 2^this at the pacing rate: Linux's
+    /// `sk_pacing_shift`, which Wi-Fi lowers from 10 to 7.
+    pub pacing_shift: u32,
 }
 
 impl Window {
@@ -216,8 +219,8 @@ pub trait CongestionControl {
     fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
 
     /// Data leaves with nothing in flight, `since_last` after the last that left. Linux has
-    /// CA_EVENT_TX_START.
-    fn on_transmission_start(&mut self, _path: &Path, _since_last: Span) {}
+    /// CA_EVENT_TX_START. `app_limited`: the application had nothing to send in between.
+    fn on_transmission_start(&mut self, _w: &mut Window, _path: &Path, _since_last: Span, _app_limited: bool) {}
 
     /// The host says that its path has changed, as after a handover: what was learnt of the old one
     /// may mislead. `path.min_rtt` still is that of the whole connection.
@@ -232,6 +235,12 @@ pub trait CongestionControl {
     /// A rate of its own at which to pace, counted in wire bytes; `None`: the connection's pacing
     /// option decides.
     fn pacing_rate(&self, _w: &Window, _path: &Path) -> Option<DataRate> {
+        None
+    }
+
+    /// Segments handed down at once at least, whatever the rate: `min_tso_segs` of Linux's
+    /// `tcp_congestion_ops`. `None`: as many as the connection's option says.
+    fn min_tso_segs(&self, _w: &Window, _path: &Path) -> Option<u32> {
         None
     }
 

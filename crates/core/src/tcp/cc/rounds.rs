@@ -53,6 +53,7 @@ pub fn new_path() -> Path {
         wire_bytes: WIRE_BYTES,
         state: CaState::Open,
         next_send_at: Time::ZERO,
+        pacing_shift: 10,
     }
 }
 

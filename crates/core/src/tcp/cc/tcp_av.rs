@@ -405,8 +405,8 @@ impl CongestionControl for TcpAv {
         law::on_restart(&mut self.state);
     }
 
-    fn on_transmission_start(&mut self, path: &Path, since_last: Span) {
-        self.base.on_transmission_start(path, since_last);
+    fn on_transmission_start(&mut self, w: &mut Window, path: &Path, since_last: Span, app_limited: bool) {
+        self.base.on_transmission_start(w, path, since_last, app_limited);
     }
 
     fn on_path_change(&mut self, w: &mut Window, path: &Path) {

@@ -18,14 +18,23 @@ const LEAST_BLOCKS: u16 = 2;
 /// seven.
 const MOST_MARKS: u32 = 6;
 
+/// ACKs that a packet asks for at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    None,
+    OneAck,
+    TwoAcks,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     /// As agreed on with the peer; `None`: marks are not echoed.
     how: Option<EcnEcho>,
     /// ECE is set on ACKs.
     ece: bool,
-    /// The ECN field of the last packet.
+    /// The ECN field of the last packet; and whether any data could be marked (TCP_ECN_SEEN).
     last: Ecn,
+    capable: bool,
     /// The option is worth its place with so many counters, so that it has those of the packets
     /// since the last one (`accecn_minlen`).
     least_counters: u16,
@@ -73,8 +82,12 @@ impl Echo {
 
     /// A packet, or several merged, came. Says whether it asks for an ACK at once. With Accurate
     /// ECN it does if its ECN field is not that of the last one (Linux since 6.18,
-    /// include/net/tcp_ecn.h, `tcp_ecn_received_counters`).
-    pub(super) fn take(&mut self, p: &Packet, segments: u16) -> bool {
+    /// include/net/tcp_ecn.h, `tcp_ecn_received_counters`). With a latched echo the first mark and
+    /// the sender's answer to it do, since the sender may have a small window then, and so does
+    /// data that is not capable, which may have been sent again (`__tcp_ecn_check_ce`,
+    /// `tcp_ecn_accept_cwr`).
+    pub(super) fn take(&mut self, p: &Packet, segments: u16) -> Wish {
+        let one_if = |asks| if asks { Wish::OneAck } else { Wish::None };
         let is_marked = p.ecn == Ecn::Ce;
         match self.how {
             Some(EcnEcho::Accurate) => {
@@ -91,18 +104,22 @@ impl Echo {
                         Ecn::Ect0 => COUNTERS,
                     });
                 }
-                changes || self.marked.wrapping_sub(self.reported) >= MOST_MARKS
+                one_if(changes || self.marked.wrapping_sub(self.reported) >= MOST_MARKS)
             }
             Some(EcnEcho::Each) => {
                 let changes = self.changes_with(p);
                 self.ece ^= changes;
-                changes
+                one_if(changes)
             }
             Some(EcnEcho::Latched) => {
-                self.ece = is_marked || (self.ece && !p.has(TcpFlags::CWR));
-                false
+                let reduced = p.has(TcpFlags::CWR);
+                let first = is_marked && (reduced || !self.ece);
+                self.ece = is_marked || (self.ece && !reduced);
+                let repeated = self.capable && p.ecn == Ecn::NotEct && p.len > 0;
+                self.capable |= p.ecn != Ecn::NotEct;
+                if first || repeated { Wish::TwoAcks } else { one_if(reduced && p.len > 0) }
             }
-            None => false,
+            None => Wish::None,
         }
     }
 
@@ -229,11 +246,13 @@ mod tests {
     #[test]
     fn a_change_is_told_at_once_and_so_are_six_marks() {
         let mut echo = accurate();
-        assert!(echo.take(&packet(Ecn::Ect1, 1000), 1), "the SYN came without ECT");
+        assert_eq!(echo.take(&packet(Ecn::Ect1, 1000), 1), Wish::OneAck, "the SYN came without ECT");
         let (marked, not) = (packet(Ecn::Ce, 1000), packet(Ecn::Ect1, 1000));
-        assert_eq!([not, marked, marked, not, not].map(|p| echo.take(&p, 1)), [false, true, false, true, false]);
+        let asks = |wishes: &[Wish]| wishes.iter().map(|&wish| wish == Wish::OneAck).collect::<Vec<_>>();
+        let wishes = [not, marked, marked, not, not].map(|p| echo.take(&p, 1));
+        assert_eq!(asks(&wishes), [false, true, false, true, false]);
         echo.write_to(&mut ack(0), true);
-        assert_eq!([0; 6].map(|_| echo.take(&marked, 1)), [true, false, false, false, false, true]);
+        assert_eq!(asks(&[0; 6].map(|_| echo.take(&marked, 1))), [true, false, false, false, false, true]);
     }
 
     /// `tcp_options_fit_accecn`: bytes of the option, and SACK blocks that stay.

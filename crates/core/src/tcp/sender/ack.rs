@@ -68,6 +68,8 @@ pub(super) struct Ack {
     /// It looks as if the peer had taken back its SACKs, or the repair were needless, and further
     /// ACKs will tell: new data may leave, but nothing is repaired.
     pub repairs_nothing: bool,
+    /// It takes a recovery back before its end: a mark on it reduces nothing.
+    pub ignores_mark: bool,
     /// The timer of transmissions is set anew after it (`FLAG_SET_XMIT_TIMER` of Linux).
     pub restarts_timer: bool,
     /// The range that the first SACK block reports as a duplicate; and whether that is due to a

@@ -14,7 +14,8 @@ use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
 use crate::tcp::loss::Report;
-use crate::tcp::{Outputs, Recovery, timestamp};
+use crate::tcp::scoreboard::{SegFlags, Segment};
+use crate::tcp::{Outputs, Recovery, paws, timestamp};
 use crate::units::{Span, Time};
 
 impl Sender {
@@ -23,6 +24,9 @@ impl Sender {
     // [RFC6675-5-10]
     pub(super) fn on_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         let number = p.ack.to_offset(self.snd_una);
+        if paws::is_outdated(p, self.ts_recent) && !self.is_disordered(p, number) {
+            return self.answer_out_of_window(now, out);
+        }
         if number > self.snd_nxt {
             return; // acknowledges what was never sent (RFC 9293 section 3.10.7.4)
         }
@@ -53,6 +57,12 @@ impl Sender {
         // Checks if the repair was right, and if it is over.
         let reneged = ack.advanced && self.board.is_reneged();
         ack.repairs_nothing = reneged;
+        if let (Some(undo), Some(_)) = (&mut self.undo, ack.duplicate_sack) {
+            undo.on_needless(ack.needless_repeats);
+        }
+        if ack.ece {
+            self.prior_ssthresh = 0;
+        }
         let frto = if reneged { FrtoStep::Usual } else { self.question_timeout(p, &mut ack) };
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
@@ -63,12 +73,12 @@ impl Sender {
             let sample = self.ack_sample(&ack);
             self.cc.pass_every_ack(&mut self.window, &self.path, &sample);
         }
-        self.react_to_ecn(&ack);
-        // Losses.
+        // Losses, and marks where there are none.
         if reneged {
             self.wait_for_sacks(now);
         } else {
             let waits = !ack.repairs_nothing && self.look_for_losses(&ack, frto, out);
+            self.react_to_ecn(&ack);
             if ack.restarts_timer && !waits {
                 self.set_transmission_timer(now);
             }
@@ -123,8 +133,22 @@ impl Sender {
             return false;
         }
         let newer = signed32(p.ts_val.wrapping_sub(self.ts_recent)) > 0;
-        self.ts_recent = p.ts_val;
+        if paws::is_current(p, self.ts_recent) {
+            self.ts_recent = p.ts_val;
+        }
         newer
+    }
+
+    /// A pure ACK that says nothing of the window and came late (`tcp_disordered_ack`): it is taken
+    /// although its timestamp is outdated.
+    #[cold]
+    fn is_disordered(&self, p: &Packet, number: u64) -> bool {
+        let window = u64::from(p.window);
+        p.len == 0
+            && !p.has(TcpFlags::FIN)
+            && number == self.snd_una
+            && (1..=self.send_window).contains(&window)
+            && paws::is_late(p, self.ts_recent, self.rtt.rto(&self.config))
     }
 
     fn take_send_window(&mut self, p: &Packet, number: u64) {
@@ -228,6 +252,11 @@ impl Sender {
         } else {
             0
         };
+        // It came before what was sent again, and was overtaken (`tcp_sacktag_one`).
+        let overtaken = |s: &&Segment| s.has(SegFlags::SACKED) && s.has(SegFlags::EVER_RETRANSMITTED);
+        if let Some(first) = self.board.within(start.max(ack.number), end).find(overtaken) {
+            (ack.reordered, ack.overtaken_from) = (true, Some(first.start));
+        }
     }
 
     /// The extent of reordering is kept.
@@ -267,7 +296,7 @@ impl Sender {
     /// Was the last timeout or retransmission needed? (F-RTO, Eifel)
     fn question_timeout(&mut self, p: &Packet, ack: &mut Ack) -> FrtoStep {
         let frto = if self.frto.is_undecided() { self.on_undecided_ack(ack) } else { FrtoStep::Usual };
-        if self.undo.is_some() && ack.advanced && frto != FrtoStep::Undecided {
+        if self.undo.is_some() && self.is_repairing() && ack.advanced && frto != FrtoStep::Undecided {
             ack.repairs_nothing = self.undo_if_spurious(p, ack);
         }
         if self.path.state == CaState::Loss && !ack.repairs_nothing {
@@ -286,13 +315,11 @@ impl Sender {
         if frto != FrtoStep::Undecided {
             ack.repairs_nothing |= self.leave_states();
         }
-        // The answer to a probe counts among those that prove a recovery needless
-        // (`tcp_check_dsack`).
+        let recovered = was_repairing && !self.is_repairing();
         if ack.duplicate_sack.is_some() {
-            self.on_needless(ack.needless_repeats);
+            self.undo_if_needless(ack);
         }
         let duplicate_sack = ack.tells_of_needless();
-        let recovered = was_repairing && !self.is_repairing();
         if ack.reordered || duplicate_sack || recovered {
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: ack.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
@@ -310,7 +337,8 @@ impl Sender {
 
     /// True if the timer is set for segments that may only be late.
     fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) -> bool {
-        let looks = ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery;
+        let looks =
+            ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery || self.board.lost_out() > 0;
         frto != FrtoStep::Undecided && looks && self.detect_loss_after(ack, out)
     }
 
@@ -566,6 +594,7 @@ impl Sender {
             let above_holes = self.config.loss_recovery.recovery == Recovery::Sack && self.acks.grows_above_holes();
             if self.owns_window || ack.advanced || above_holes {
                 self.cc.on_ack(&mut self.window, &self.path, &sample);
+                self.window_use.begin(ack.now);
             }
         }
     }
@@ -639,7 +668,6 @@ mod tests {
     use crate::packet::{FlowId, Kind, SackBlock};
     use crate::rng::Streams;
     use crate::tcp::profile::profile;
-    use crate::tcp::scoreboard::Segment;
     use crate::tcp::sender::Sender;
     use crate::units::Seq32;
 

@@ -37,7 +37,6 @@ impl Sender {
             && self.marks.is_none()
             && self.acks.duplicates == 0
             && self.send_window > 0
-            && self.undo.is_none_or(|undo| undo.has_compared())
             && self.newest.highest <= self.snd_una
             && self
                 .board
@@ -81,6 +80,7 @@ impl Sender {
         self.outstanding_after_ack = self.board.packets_out();
         self.path.in_flight = self.in_flight();
         self.cc.on_ack(&mut self.window, &self.path, &sample);
+        self.window_use.begin(now);
         self.transmit(now, out);
         self.finish_if_done(out);
     }

@@ -252,10 +252,10 @@ impl Sender {
             if self.undo.is_some() {
                 self.take_back(held);
             } else {
-                if self.is_newreno_of_linux() {
+                if self.config.spurious_rto.frto == Frto::Rfc5682 {
                     // Taken back once before: Linux does it again.
                     self.stats.undos += 1;
-                    self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, self.path.cwnd_clamp);
+                    self.restore_window(true);
                 }
                 self.forget_losses(if held { self.path.state } else { CaState::Open });
             }

@@ -27,7 +27,7 @@ pub struct SenderInfo {
     pub retransmissions: u64,
     /// The furthest that a segment was overtaken; at least the three that count as a loss.
     pub reordering: u32,
-    /// Known to have arrived since the connection began, what came twice included.
+    /// Known to have arrived since the connection began, the SYN and what came twice included.
     pub delivered: u64,
     /// Those of them that Accurate ECN has reported as marked; otherwise 0 (`tcpi_delivered_ce`).
     pub delivered_marked: u64,

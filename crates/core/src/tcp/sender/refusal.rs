@@ -76,8 +76,7 @@ impl Sender {
     /// `tcp_enter_cwr`.
     fn reduce_for_own_queue(&mut self) {
         if matches!(self.path.state, CaState::Open | CaState::Disorder) {
-            self.reduce(CaState::Cwr);
-            self.undo = None;
+            self.reduce_for_congestion();
         }
     }
 }

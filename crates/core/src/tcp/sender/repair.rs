@@ -6,7 +6,7 @@ use super::frto::FrtoState;
 use super::timers::Pending;
 use super::undo::Undo;
 use super::{Evidence, Sender};
-use crate::convert::saturate32;
+use crate::convert::{saturate32, signed32};
 use crate::packet::Packet;
 use crate::tcp::cc::CaState;
 use crate::tcp::loss::{Hole, Report, Scope, Verdict};
@@ -49,6 +49,7 @@ impl Sender {
                     let most = if self.halves_rate() { self.window.cwnd } else { self.path.cwnd_clamp };
                     // [RFC5681-4.3-5] [RFC5681-4.3-6]
                     self.window.cwnd = self.window.ssthresh.min(most).max(1);
+                    self.window_use.begin(self.path.now);
                 }
                 self.enter(CaState::Open);
                 self.keep_undo_for_dsack();
@@ -58,6 +59,7 @@ impl Sender {
             CaState::Cwr if self.snd_una > self.high_seq => {
                 if !self.owns_window {
                     self.window.cwnd = self.window.cwnd.min(self.window.ssthresh).max(1);
+                    self.window_use.begin(self.path.now);
                 }
                 self.enter(CaState::Open);
             }
@@ -98,15 +100,39 @@ impl Sender {
 
     /// RFC 3168 section 6.1.2: once per window of data, which the states tell.
     pub(super) fn react_to_ecn(&mut self, ack: &Ack) {
-        if ack.ece && matches!(self.path.state, CaState::Open | CaState::Disorder) {
+        if ack.ece && !ack.ignores_mark && matches!(self.path.state, CaState::Open | CaState::Disorder) {
             self.stats.ecn_reductions += 1;
-            self.reduce(CaState::Cwr);
+            self.reduce_for_congestion();
         }
+    }
+
+    /// `tcp_enter_cwr`: there is congestion for certain, so that no undo can follow.
+    pub(super) fn reduce_for_congestion(&mut self) {
+        self.begin_reduction(CaState::Cwr);
+        (self.undo, self.prior_ssthresh) = (None, 0);
+    }
+
+    /// `tcp_enter_recovery`. `ece`: the ACK that shows a loss tells of marks as well.
+    fn reduce_for_loss(&mut self, ece: bool) {
+        self.note_threshold();
+        self.undo = Some(self.new_undo());
+        self.begin_reduction(CaState::Recovery);
+        if ece {
+            self.prior_ssthresh = 0;
+        }
+    }
+
+    /// The threshold before a reduction. It is not below the window that it would have been
+    /// (`tcp_current_ssthresh`).
+    fn note_threshold(&mut self) {
+        let w = &self.window;
+        let reducing = matches!(self.path.state, CaState::Recovery | CaState::Cwr);
+        self.prior_ssthresh = if reducing { w.ssthresh } else { w.ssthresh.max(w.cwnd / 2 + w.cwnd / 4) };
     }
 
     /// Common start of a window reduction.
     // [RFC9438-4.6-1]
-    pub(super) fn reduce(&mut self, to: CaState) {
+    pub(super) fn begin_reduction(&mut self, to: CaState) {
         self.path.in_flight = self.in_flight();
         // [RFC6582-3.2-2a] [RFC6675-5-5]
         self.high_seq = self.snd_nxt;
@@ -114,7 +140,6 @@ impl Sender {
         // The probe's answer would only tell of the loss that is dealt with
         // (`tcp_init_cwnd_reduction`, as `tcp_enter_loss`).
         self.tail_loss_probe = None;
-        self.undo = Some(self.new_undo());
         let ssthresh = self.cc.ssthresh(&self.window, &self.path);
         self.enter(to);
         self.path.prior_cwnd = self.window.cwnd;
@@ -137,9 +162,9 @@ impl Sender {
     fn new_undo(&mut self) -> Undo {
         let out = self.board.retransmissions_out();
         if out.is_none() {
-            self.first_repeat_ts = 0;
+            self.first_repeat_ts = None;
         }
-        Undo::new(self.window.ssthresh, self.snd_una, out.map(|out| (out, self.first_repeat_ts)))
+        Undo::new(self.snd_una, out)
     }
 
     /// Returns as [`Self::detect_loss`].
@@ -178,14 +203,14 @@ impl Sender {
         if self.path.state == CaState::Loss && ack.delivered == 0 {
             return false;
         }
-        self.detect_loss(ack.now, true, out)
+        self.detect_loss(ack.now, Some(ack), out)
     }
 
     /// The wait for segments that may only be late is over: Linux, net/ipv4/tcp_recovery.c,
     /// `tcp_rack_reo_timeout`. The timeout follows once what is lost has been sent.
     pub(super) fn judge_late_segments(&mut self, now: Time, out: &mut Outputs) {
         let state = self.path.state;
-        self.detect_loss(now, false, out);
+        self.detect_loss(now, None, out);
         if state != CaState::Recovery && self.path.state == CaState::Recovery {
             self.on_recovery_by_timer();
         }
@@ -245,12 +270,13 @@ impl Sender {
     }
 
     /// Asks the loss policy about every hole and enters fast recovery on the first loss.
-    /// `by_ack`: an ACK is the reason. Then the timer is set for the last of the segments that may
-    /// only be late; true if there is one.
-    fn detect_loss(&mut self, now: Time, by_ack: bool, out: &mut Outputs) -> bool {
+    /// `ack` is the reason, if it is not the timer. Then the timer is set for the last of the
+    /// segments that may only be late; true if there is one.
+    fn detect_loss(&mut self, now: Time, ack: Option<&Ack>, out: &mut Outputs) -> bool {
         if self.nothing_is_missing() {
             return false;
         }
+        let by_ack = ack.is_some();
         let srtt = self.rtt.srtt();
         // By send times nothing changes until something has been delivered (`rack.advanced`).
         let looks = std::mem::take(&mut self.newest.advanced) || !by_ack || self.loss.scope() == Scope::Holes;
@@ -327,16 +353,24 @@ impl Sender {
             _ if found > 0 && self.may_begin_recovery(lost_again) => {
                 self.frto = FrtoState::Idle;
                 let evidence = self.evidence(Cause::FastRetransmit);
+                // The window was already reduced for this round trip.
                 let from_cwr = self.path.state == CaState::Cwr;
+                // The reduction goes on, with what has left in it: nothing is forced to leave
+                // (`tcp_enter_recovery`).
+                let goes_on = from_cwr && self.config.loss_recovery.prr;
                 if from_cwr {
-                    // The window was already reduced for this round trip.
-                    self.high_seq = self.snd_nxt;
+                    if !goes_on {
+                        self.high_seq = self.snd_nxt;
+                    }
+                    self.prior_ssthresh = 0;
+                    self.undo = Some(self.new_undo());
+                    (self.acks.partial, self.acks.at_reduction) = (0, self.acks.duplicates);
                     self.enter(CaState::Recovery);
                 } else if self.was_reduced_for_this() {
                     (self.acks.partial, self.acks.at_reduction) = (0, self.acks.duplicates);
                     self.enter(CaState::Recovery);
                 } else {
-                    self.reduce(CaState::Recovery);
+                    self.reduce_for_loss(ack.is_some_and(|ack| ack.ece));
                 }
                 if self.config.loss_recovery.recovery != Recovery::Sack {
                     self.board.mark_front_lost();
@@ -345,7 +379,7 @@ impl Sender {
                 self.stats.fast_retransmits += 1;
                 out.notices.push(Notice::EnteredRecovery);
                 self.path.in_flight = self.in_flight();
-                if self.owns_window && self.config.loss_recovery.recovery == Recovery::Sack {
+                if goes_on || self.owns_window {
                     // Linux 6.12: the control sets the window first (`tcp_cong_control` in
                     // `tcp_ack`), with nothing
                     // sent again yet, and window and pacing hold for every retransmission
@@ -403,36 +437,36 @@ impl Sender {
         }
     }
 
-    /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's
-    /// timestamp. It was late, not lost. Within a recovery the reduction is taken back once no
-    /// other retransmission is out (`tcp_try_undo_partial` of Linux since 3.11): true if it waits
-    /// for that, and nothing is repaired meanwhile.
-    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) -> bool {
-        if !self.config.spurious_rto.eifel {
+    /// An ACK that advances is for originals: it echoes a timestamp from before the first
+    /// retransmission (Eifel detection, RFC 3522), or nothing was sent again at all
+    /// (`tcp_packet_delayed`).
+    // [RFC9438-4.9.2-1]
+    fn is_for_originals(&self, p: &Packet) -> bool {
+        match self.first_repeat_ts {
+            Some(first) => first != 0 && p.ts_ecr != 0 && signed32(p.ts_ecr.wrapping_sub(first)) < 0,
+            None => self.config.loss_recovery.recovery == Recovery::Sack || self.snd_una < self.high_seq,
+        }
+    }
+
+    /// An ACK that advances may show that the repair under way is needless. Within a recovery the
+    /// reduction is taken back once no retransmission is out (`tcp_try_undo_partial` of Linux since
+    /// 3.11): true if it waits for that, and nothing is repaired meanwhile.
+    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &mut Ack) -> bool {
+        let partial = self.path.state == CaState::Recovery && self.snd_una < self.high_seq;
+        // `tcp_may_undo`: DSACKs tell within a recovery by themselves.
+        let by_dsack = !partial && self.undo.is_some_and(|undo| undo.was_needless());
+        if !(by_dsack || self.config.spurious_rto.eifel && self.is_for_originals(p)) {
             return false;
         }
-        let Some(is_original) = self.undo.as_ref().and_then(|undo| undo.is_for_original(p.ts_ecr)) else {
-            return false;
-        };
-        let spurious = is_original && self.is_repairing();
-        if spurious {
-            let partial = self.path.state == CaState::Recovery && self.snd_una < self.high_seq;
-            if partial {
-                // How far it was overtaken counts, though it was repeated.
-                self.note_reordering(ack.from, ack);
-            }
+        if partial {
+            // How far it was overtaken counts, though it was repeated.
+            self.note_reordering(ack.from, ack);
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
-            if partial && self.board.has_retransmission_out() && !self.halves_rate() {
+            if self.board.has_retransmission_out() && !self.halves_rate() {
                 return true;
             }
-        }
-        if let Some(undo) = &mut self.undo {
-            undo.compares_no_more();
-        }
-        if !spurious {
-            self.keep_undo_for_dsack();
-            return false;
+            ack.ignores_mark = true;
         }
         // Without SACK the repair of a timeout goes on (`tcp_try_undo_loss`).
         let goes_on = self.is_newreno_of_linux() && self.path.state == CaState::Loss;
@@ -441,10 +475,29 @@ impl Sender {
     }
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a
-    /// duplicate, it was needless.
-    pub(super) fn on_needless(&mut self, segments: u32) {
-        if self.undo.as_mut().is_some_and(|undo| undo.on_needless(segments)) {
-            self.take_back(false);
+    /// duplicate, it was needless (`tcp_try_undo_dsack`). The answer to a probe counts among them
+    /// (`tcp_check_dsack`). What is lost remains so, and may begin another recovery.
+    pub(super) fn undo_if_needless(&mut self, ack: &mut Ack) {
+        let Some(undo) = self.undo.filter(|undo| undo.was_needless()) else { return };
+        let in_recovery = self.path.state == CaState::Recovery;
+        if in_recovery || matches!(self.path.state, CaState::Open | CaState::Disorder) {
+            (self.undo, self.newest.advanced) = (None, true);
+            self.stats.undos += 1;
+            self.restore_window(undo.after_timeout);
+            if in_recovery {
+                ack.ignores_mark = true;
+                self.keep_open();
+            }
+        }
+    }
+
+    /// `tcp_try_keep_open`.
+    fn keep_open(&mut self) {
+        let missing = self.board.sacked_out() + self.board.lost_out() + self.acks.duplicates > 0;
+        let to = if missing || self.board.retransmissions_out().is_some() { CaState::Disorder } else { CaState::Open };
+        if self.path.state != to {
+            self.enter(to);
+            self.high_seq = self.snd_nxt;
         }
     }
 
@@ -466,20 +519,31 @@ impl Sender {
         if repairing {
             self.unmark_losses();
         }
-        if !self.owns_window {
-            let most = match self.config.undo.burst {
-                0 => self.path.cwnd_clamp,
-                burst => self.path.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
-            };
-            if self.config.undo.window_after_timeout || !undo.after_timeout {
-                self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
-            }
-            self.send_cwr &= self.window.ssthresh >= undo.ssthresh;
-            self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
-        }
+        self.restore_window(undo.after_timeout);
         if repairing && !goes_on {
-            self.enter(CaState::Open);
+            if self.path.state == CaState::Recovery && self.snd_una < self.high_seq {
+                self.keep_open();
+            } else {
+                self.enter(CaState::Open);
+            }
         }
+    }
+
+    /// Window and threshold as they were, unless marks forbid it (`tcp_undo_cwnd_reduction`).
+    pub(super) fn restore_window(&mut self, after_timeout: bool) {
+        if self.owns_window || self.prior_ssthresh == 0 {
+            return;
+        }
+        let most = match self.config.undo.burst {
+            0 => self.path.cwnd_clamp,
+            burst => self.path.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
+        };
+        if self.config.undo.window_after_timeout || !after_timeout {
+            self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
+        }
+        self.window_use.begin(self.path.now);
+        self.send_cwr &= self.window.ssthresh >= self.prior_ssthresh;
+        self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
     }
 
     pub(super) fn on_rto(&mut self, now: Time, out: &mut Outputs) {
@@ -513,11 +577,14 @@ impl Sender {
         if !stays_open {
             self.begin_frto();
         }
-        self.timeouts_in_row += 1;
+        // What is sent again into a closed window is a probe of it, not a retry
+        // (`tcp_retransmit_timer`).
+        self.timeouts_in_row += u32::from(self.send_window > 0);
         self.path.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         // [RFC5681-3.1-15]
         if !repeated || self.config.rto_recovery.ssthresh_at_every_timeout {
+            self.note_threshold();
             let mut undo = self.new_undo();
             undo.after_timeout = !stays_open;
             if self.path.state != CaState::Recovery {
@@ -585,6 +652,7 @@ impl Sender {
         }
         // [RFC6298-5.4-1]
         self.window.cwnd_cnt = 0;
+        self.window_use.begin(now);
         self.retransmit(now, evidence, false, out);
         self.waits_for_ack = self.config.rto_recovery.sends_one && self.window.cwnd > 1;
     }

@@ -122,8 +122,8 @@ impl Sender {
         let halvings = (self.path.min_rtt.as_ns() / 1000).checked_shr(log).unwrap_or(0);
         let near = if log > 0 && halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };
         let bytes = at_rate.saturating_add(near).min(GSO_MAX_BYTES);
-        let least = u64::from(self.config.host_queue.min_tso_segs).max(1);
-        Sizing { at_rate, segments: saturate32((bytes / u64::from(self.path.mss)).max(least)) }
+        let least = self.cc.min_tso_segs(&self.window, &self.path).unwrap_or(self.config.host_queue.min_tso_segs);
+        Sizing { at_rate, segments: saturate32((bytes / u64::from(self.path.mss)).max(u64::from(least.max(1)))) }
     }
 
     /// Segments of the next skb of new data, of `most` at most; or that it waits.

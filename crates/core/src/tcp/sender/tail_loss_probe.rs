@@ -41,11 +41,11 @@ impl Sender {
     pub(super) fn schedule_tail_loss_probe(&mut self, now: Time, restarts: bool) -> bool {
         let may_probe = self.may_probe_tail();
         if may_probe {
-            let timeout = match self.timeout_of_first(now) {
-                _ if restarts => self.timeout_from(now),
-                // It has passed, as after a timeout that was taken back: it bounds nothing.
-                None => Time::NEVER,
-                Some(timeout) => timeout,
+            let timeout = if restarts {
+                self.timeout_from(now)
+            } else {
+                // One that has passed, as after a timeout that was taken back, bounds nothing.
+                self.timeout_of_first(now).unwrap_or(Time::NEVER)
             };
             // [RFC8985-7.2-5]
             self.timers.set(Pending::TailLossProbe, self.tail_loss_probe_due(now).min(timeout));
@@ -79,11 +79,11 @@ impl Sender {
         if self.tail_loss_probe.is_some() || self.queued_bytes() > 0 {
             return self.set_timeout(now);
         }
-        self.stats.tail_loss_probes += 1;
         let is_retransmission = !self.probe_with_new_data(now, out);
-        if is_retransmission {
-            self.probe_with_last_segment(now, out);
+        if is_retransmission && !self.probe_with_last_segment(now, out) {
+            return self.set_timeout(now);
         }
+        self.stats.tail_loss_probes += 1;
         self.tail_loss_probe = Some(TailLossProbe { end: self.snd_nxt, is_retransmission });
         // [RFC8985-7.3-6]
         self.restart_timeout(now);
@@ -102,15 +102,18 @@ impl Sender {
         fits
     }
 
+    /// False: the receiver has taken back the window that it was in. A reduction does not count it
+    /// among what has left.
     // [RFC8985-7.3-5]
-    fn probe_with_last_segment(&mut self, now: Time, out: &mut Outputs) {
+    fn probe_with_last_segment(&mut self, now: Time, out: &mut Outputs) -> bool {
         if self.board.last().is_some_and(|last| self.is_out_of_window(last.start)) {
-            return;
+            return false;
         }
         let evidence = self.evidence(Cause::TailLossProbe);
-        let Some((segment, waited)) = self.board.take_probe(now, self.delivery.stamp()) else { return };
+        let Some((segment, waited)) = self.board.take_probe(now, self.delivery.stamp()) else { return false };
         self.note_retransmission(&segment, waited, evidence, out);
         self.emit(now, &segment, true, false, out);
+        true
     }
 
     /// RFC 8985 section 7.4.2, once an ACK reaches the end of the probe.
@@ -127,7 +130,7 @@ impl Sender {
             self.tail_loss_probe = None;
             if self.path.state == CaState::Open {
                 // [RFC8985-7.4.2-2]
-                self.reduce(CaState::Cwr);
+                self.begin_reduction(CaState::Cwr);
                 if !self.owns_window {
                     self.window.cwnd = self.window.ssthresh.clamp(1, self.path.cwnd_clamp);
                 }

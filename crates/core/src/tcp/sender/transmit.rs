@@ -45,6 +45,17 @@ impl Sender {
     /// 5). Says whether new data left.
     // [RFC5681-3.2-11]
     pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
+        self.transmit_with(now, !self.frto.defers_repair() && !self.waits_for_ack, out)
+    }
+
+    /// The same where pacing or the queues below TCP had held it back: what is lost goes first, also
+    /// while F-RTO would have new data first (Linux 6.12, net/ipv4/tcp_output.c, `tcp_tsq_write`).
+    pub(super) fn transmit_on(&mut self, now: Time, out: &mut Outputs) {
+        self.transmit_with(now, !self.waits_for_ack && !self.frto.is_undecided(), out);
+    }
+
+    /// `repairs`: what is lost goes before new data; else it does not go.
+    fn transmit_with(&mut self, now: Time, repairs: bool, out: &mut Outputs) -> bool {
         self.pacer.forget_waiting();
         let mss = u64::from(self.path.mss);
         let buffer = self.expand_send_buffer();
@@ -52,12 +63,13 @@ impl Sender {
         self.small_queue.begin();
         self.skb.begin();
         let sent_to = self.snd_nxt;
-        let had_unsent = self.snd_nxt < self.write_end;
+        let fin_end = u64::from(self.closing && self.config.connection.handshake);
+        let had_unsent = self.snd_nxt < self.write_end + fin_end;
         loop {
             // [RFC6675-5-11]
             self.path.in_flight = self.in_flight();
             // [RFC6675-5-12]
-            let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair() && !self.waits_for_ack;
+            let retransmit = repairs && self.board.has_to_retransmit();
             if retransmit && self.board.next_retransmission().is_some_and(|start| self.is_out_of_window(start)) {
                 break;
             }
@@ -65,7 +77,6 @@ impl Sender {
             let fin = self.closing && self.config.connection.handshake && self.snd_nxt <= self.write_end;
             // [RFC6675-4-11]
             if !retransmit && unsent == 0 && !fin {
-                self.delivery.mark_app_limited(self.path.in_flight);
                 break;
             }
             // [RFC5681-3-1] [RFC8985-9.3-1]
@@ -86,7 +97,8 @@ impl Sender {
                 }
             }
             if self.path.in_flight == 0 && self.stats.segments_sent > 0 {
-                self.cc.on_transmission_start(&self.path, now.since(self.last_sent_at));
+                let (idle, app_limited) = (now.since(self.last_sent_at), self.delivery.is_app_limited());
+                self.cc.on_transmission_start(&mut self.window, &self.path, idle, app_limited);
             }
             // [RFC6675-4-6]
             if retransmit {
@@ -115,11 +127,13 @@ impl Sender {
             self.send_new(now, saturate16(len), ends_skb, out);
         }
         let sent_new = self.snd_nxt > sent_to;
-        // `tcp_write_xmit`: a full window limits the sender, though nothing is left to be sent.
+        // `tcp_write_xmit`: a full window limits the sender, though nothing is left to be sent. But
+        // one that only repetitions fill says nothing.
         let is_full = self.path.in_flight >= self.window.cwnd && self.config.cwnd.slack == 0;
-        limited_by_cwnd |= had_unsent && is_full;
+        limited_by_cwnd = had_unsent && (limited_by_cwnd || is_full);
         if limited_by_cwnd || sent_new {
             self.window_use.note(limited_by_cwnd, self.board.packets_out(), self.snd_una, self.snd_nxt);
+            self.follow_application(now);
         }
         if sent_new {
             self.schedule_tail_loss_probe(now, false);
@@ -145,6 +159,20 @@ impl Sender {
         self.send_buffer
     }
 
+    /// The application writes. If by then less than a segment was left to be sent, and neither the
+    /// window nor a repair held any back, it is the application that limits what is in flight
+    /// (Linux 6.12, net/ipv4/tcp_rate.c, `tcp_rate_check_app_limited`). The end of the data does not.
+    pub(super) fn note_application(&mut self) {
+        let unsent = self.write_end.saturating_sub(self.snd_nxt);
+        let all_sent_again = self.board.lost_out() <= self.board.retransmitted_out();
+        if self.wants_rate && unsent < u64::from(self.path.mss) && self.queued_bytes() == 0 && all_sent_again {
+            let in_flight = self.in_flight();
+            if in_flight < self.window.cwnd {
+                self.delivery.mark_app_limited(in_flight);
+            }
+        }
+    }
+
     /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial
     /// window. It is the application's silence that counts, as in Linux
     /// (`tcp_slow_start_after_idle_check` when data is written): a closed receive window is none.
@@ -165,6 +193,7 @@ impl Sender {
             let halvings = (idle.as_ns() / rto.as_ns().max(1)).min(31) as u32;
             w.cwnd = (w.cwnd >> halvings).max(restart);
             w.cwnd_cnt = 0;
+            self.window_use.begin(now);
         }
         self.cc.on_restart(&mut self.window, &self.path, idle);
     }
@@ -201,6 +230,7 @@ impl Sender {
             self.set_timeout(now);
         }
         self.board.push(segment, self.delivery.stamp());
+        self.reduction.on_send();
         self.emit(now, &segment, false, ends_skb, out);
     }
 
@@ -224,17 +254,19 @@ impl Sender {
         // (net/ipv4/tcp_rate.c, Linux 6.12).
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
         let is_first = segment.start == self.snd_una;
-        if self.config.loss_recovery.recovery == Recovery::Sack && is_first {
+        if is_first
+            && (self.owns_window
+                || self.config.loss_recovery.recovery == Recovery::Sack
+                || self.is_newreno_of_linux())
+        {
             self.restart_timeout_for_repair(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);
-        let sent_at = timestamp(now, &self.config);
-        if self.first_repeat_ts == 0 {
-            self.first_repeat_ts = sent_at;
-        }
+        self.first_repeat_ts.get_or_insert(timestamp(now, &self.config));
         if let Some(undo) = &mut self.undo {
-            undo.on_retransmission(sent_at);
+            undo.on_retransmission();
         }
+        self.reduction.on_send();
         self.emit(now, &segment, true, ends_skb, out);
     }
 
@@ -283,7 +315,6 @@ impl Sender {
         self.small_queue.on_send(segment.len, &self.config);
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
-        self.reduction.on_send();
         // Linux does not space the first segments (`tcp_update_skb_after_send`).
         if self.stats.segments_sent >= UNPACED || self.config.pacing.rule == Pacing::RttOverCwnd {
             let outstanding = self.outstanding_after_ack;

@@ -43,7 +43,8 @@ impl Sender {
     /// has been given, so that `tsq` can work. To be said before [`Sender::open`].
     /// `pacing_shift`: as the device asks (mac80211: 7); `None`: as the profile has it.
     pub fn enable_tsq(&mut self, pacing_shift: Option<u32>) {
-        self.small_queue.pacing_shift = Some(pacing_shift.unwrap_or(self.config.host_queue.tsq_pacing_shift));
+        self.path.pacing_shift = pacing_shift.unwrap_or(self.config.host_queue.tsq_pacing_shift);
+        self.small_queue.pacing_shift = Some(self.path.pacing_shift);
     }
 
     /// `segments` with `payload` bytes in all have left the host: sent and acknowledged, given up
@@ -53,7 +54,7 @@ impl Sender {
         self.small_queue.queued = self.small_queue.queued.saturating_sub(bytes);
         if self.small_queue.is_throttled && self.state == State::Established {
             self.count_until(now);
-            self.transmit(now, out);
+            self.transmit_on(now, out);
         }
     }
 
@@ -251,7 +252,7 @@ mod tests {
         sender.enable_tsq(None);
         assert_eq!(sender.small_queue.pacing_shift, Some(10));
         sender.enable_tsq(Some(7));
-        assert_eq!(sender.small_queue.pacing_shift, Some(7));
+        assert_eq!((sender.small_queue.pacing_shift, sender.path.pacing_shift), (Some(7), 7));
     }
 
     #[test]

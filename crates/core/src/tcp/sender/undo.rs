@@ -1,18 +1,10 @@
-//! State to restore if a reduction proves spurious. One proof is the first timestamp that is echoed
-//! after it (Eifel, RFC 3522). The other is a DSACK for every retransmission since (RFC 2883, as
-//! Linux uses it).
-
-use crate::convert::signed32;
+//! A reduction that may prove spurious. One proof is a timestamp that is echoed after it (Eifel, RFC
+//! 3522). The other is a DSACK for every retransmission since (RFC 2883, as Linux uses it).
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Undo {
-    /// Segments.
-    pub ssthresh: u32,
     /// The control has been told of a timeout.
     pub after_timeout: bool,
-    /// Timestamp of the first retransmission since; zero until there is one, and again once its ACK
-    /// has been looked at.
-    first_retransmission_ts: u32,
     /// First byte not acknowledged when it happened.
     marker: u64,
     /// Retransmissions since then that are not known to have been needless; `None`: there was none.
@@ -20,42 +12,15 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// A reduction happens with this threshold before it. `out`: retransmissions of an earlier one
-    /// are on their way, so many, the first of them with that timestamp. An ACK may be for one
-    /// of those, and DSACKs may.
-    pub(crate) fn new(ssthresh: u32, snd_una: u64, out: Option<(u32, u32)>) -> Undo {
-        let first_retransmission_ts = out.unwrap_or_default().1;
-        let retransmissions = out.map(|out| out.0);
-        Undo { ssthresh, after_timeout: false, first_retransmission_ts, marker: snd_una, retransmissions }
+    /// A reduction happens while so many retransmissions of an earlier one are on their way, of
+    /// which DSACKs may tell; `None`: there are none.
+    pub(crate) fn new(snd_una: u64, retransmissions: Option<u32>) -> Undo {
+        Undo { after_timeout: false, marker: snd_una, retransmissions }
     }
 
-    /// A segment is sent again, with that timestamp; 0: none.
-    pub(crate) fn on_retransmission(&mut self, timestamp: u32) {
-        if self.retransmissions.is_none() && self.first_retransmission_ts == 0 {
-            self.first_retransmission_ts = timestamp;
-        }
+    /// A segment is sent again.
+    pub(crate) fn on_retransmission(&mut self) {
         self.retransmissions = Some(self.retransmissions.unwrap_or(0) + 1);
-    }
-
-    /// True if an ACK with this echo is for the original of the first segment that was sent again.
-    /// `None`: the echo decides nothing, as no timestamp is left to compare with.
-    // [RFC9438-4.9.2-1]
-    pub(crate) fn is_for_original(&self, echo: u32) -> Option<bool> {
-        if self.first_retransmission_ts == 0 || echo == 0 {
-            return None;
-        }
-        Some((signed32(echo.wrapping_sub(self.first_retransmission_ts))) < 0)
-    }
-
-    /// The ACK in hand has told: none later can.
-    pub(crate) fn compares_no_more(&mut self) {
-        self.first_retransmission_ts = 0;
-    }
-
-    /// No echo is waited for to be compared.
-    #[inline]
-    pub(crate) fn has_compared(&self) -> bool {
-        self.first_retransmission_ts == 0
     }
 
     /// End of the data of the time before.
@@ -63,13 +28,16 @@ impl Undo {
         self.marker
     }
 
-    /// A DSACK says that so many retransmissions were needless; true if every one is now known to
-    /// have been. Linux counts in `undo_retrans` (6.12, net/ipv4/tcp_input.c, `tcp_check_dsack` and
-    /// `tcp_sacktag_one`).
-    pub(crate) fn on_needless(&mut self, segments: u32) -> bool {
+    /// A DSACK says that so many retransmissions were needless. Linux counts in `undo_retrans`
+    /// (6.12, net/ipv4/tcp_input.c, `tcp_check_dsack` and `tcp_sacktag_one`).
+    pub(crate) fn on_needless(&mut self, segments: u32) {
         if let Some(left) = &mut self.retransmissions {
             *left = left.saturating_sub(segments);
         }
+    }
+
+    /// Every retransmission is known to have been needless.
+    pub(crate) fn was_needless(&self) -> bool {
         self.retransmissions == Some(0)
     }
 }
@@ -149,40 +117,20 @@ mod tests {
 
     // [RFC9438-4.9.2-1]
     #[test]
-    fn the_first_echo_after_the_first_retransmission_tells_once() {
-        let mut undo = Undo::new(10, 1, None);
-        assert_eq!(undo.is_for_original(99), None, "nothing was sent again");
-        undo.on_retransmission(100);
-        undo.on_retransmission(105);
-        assert_eq!(undo.is_for_original(0), None, "no echo");
-        assert_eq!(undo.is_for_original(99), Some(true));
-        undo.compares_no_more();
-        assert_eq!(undo.is_for_original(99), None);
-        let mut undo = Undo::new(10, 1, None);
-        undo.on_retransmission(2);
-        assert_eq!(undo.is_for_original(u32::MAX), Some(true), "timestamps wrap");
-        let mut undo = Undo::new(10, 1, None);
-        undo.on_retransmission(100);
-        assert_eq!(undo.is_for_original(100), Some(false));
-    }
-
-    #[test]
-    fn retransmissions_of_an_earlier_recovery_say_nothing_of_this_one() {
-        let mut undo = Undo::new(10, 1, Some((2, 90)));
-        undo.on_retransmission(100);
-        assert_eq!(undo.is_for_original(95), Some(false), "the ACK of one of them");
-        assert!(!undo.on_needless(1), "two more may have been needless");
-        assert!(undo.on_needless(2));
-    }
-
-    // [RFC9438-4.9.2-1]
-    #[test]
     fn it_takes_a_dsack_for_every_retransmission_since() {
-        let mut undo = Undo::new(10, 5_001, None);
-        assert!(!undo.on_needless(1), "nothing was sent again");
-        (0..3).for_each(|_| undo.on_retransmission(0));
-        assert!(!undo.on_needless(1), "what came before the first does not count");
-        assert!(!undo.on_needless(0));
-        assert!(undo.on_needless(2));
+        let mut undo = Undo::new(5_001, None);
+        let mut after = |segments, again| {
+            undo.on_needless(segments);
+            (0..again).for_each(|_| undo.on_retransmission());
+            undo.was_needless()
+        };
+        assert!(!after(1, 3), "nothing was sent again, and what came before does not count");
+        assert!(!after(1, 0) && !after(0, 0) && after(2, 0));
+        let mut undo = Undo::new(1, Some(2));
+        undo.on_retransmission();
+        undo.on_needless(1);
+        assert!(!undo.was_needless(), "two of an earlier recovery may have been needless");
+        undo.on_needless(2);
+        assert!(undo.was_needless());
     }
 }

@@ -143,7 +143,7 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
     }
     c.cwnd.initial = case["window"].as_u64().unwrap() as u32;
     if !case["delayed_acks"].as_bool().unwrap() {
-        c.receiver.quick_acks = u32::MAX;
+        (c.receiver.delayed_ack, c.receiver.compressed_sacks) = (Span::ZERO, 0);
     }
     c.buffers.send = Bytes::new(4 << 20);
     let window = case["receive_window"].as_u64().unwrap();

@@ -188,7 +188,7 @@ fn a_timeout_after_lost_acks_alone_is_taken_back_as_far_as_the_kernel_could() {
             let c = config(profile, |c| {
                 (c.timestamps.enabled, c.loss_recovery.dsack, c.loss_recovery.tail_loss_probe) =
                     (timestamps, dsack, false);
-                (c.cwnd.initial, c.receiver.quick_acks, c.cwnd.byte_counting) = (10, u32::MAX, 1);
+                (c.cwnd.initial, c.receiver.delayed_ack, c.cwnd.byte_counting) = (10, Span::ZERO, 1);
                 c.cc = CcConfig::by_name("cubic").unwrap();
                 (c.buffers.send, c.buffers.receive) = (c.buffers.send_max, c.buffers.receive_max);
             });

@@ -47,6 +47,27 @@ fn sacks_that_come_again_in_time_end_the_suspicion() {
     assert_eq!(sender.stats().timeouts, 0);
 }
 
+/// An eleventh is sent at 150 ms. It is SACKed in one range with the third to tenth, which is one
+/// skb in Linux, sent at 0. The peer takes that back. The eleventh is SACKed once more at 400 ms:
+/// the round trip is that of the skb.
+#[test]
+fn what_is_sacked_again_was_sent_with_the_first_of_its_range() {
+    let (mut sender, mss) = sender_alone("linux-6");
+    let mut out = Outputs::default();
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, 10 * mss, &mut out);
+    sender.on_packet(ms(100), &ack_of(1, &[], mss), &mut out);
+    sender.write(ms(150), mss, &mut out);
+    sender.on_packet(ms(250), &ack_of(1, &[(2, 11)], mss), &mut out);
+    sender.on_packet(ms(260), &ack_of(2, &[], mss), &mut out);
+    let at = sender.deadline();
+    sender.on_deadline(at, &mut out);
+    assert_eq!((sender.stats().timeouts, sender.info().sacked), (1, 0));
+    sender.on_packet(ms(400), &ack_of(2, &[(10, 11)], mss), &mut out);
+    assert_eq!(sender.stats().rtt_max_ns, 400_000_000);
+    sender.check();
+}
+
 /// Treatment of a packet by the peer or the path.
 #[derive(Debug, Clone, Copy)]
 enum Event {

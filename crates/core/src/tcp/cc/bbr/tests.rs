@@ -244,7 +244,7 @@ fn the_application_cannot_lower_the_estimate() {
     assert_eq!(bandwidth(&run), before);
     // After idle it paces at the bandwidth, whatever the phase.
     let AnyCc::Bbr(bbr) = &mut run.cc else { panic!("not BBR") };
-    bbr.on_restart(&mut run.w, &run.path, Span::from_secs(1));
+    bbr.on_transmission_start(&mut run.w, &run.path, Span::from_secs(1), true);
     assert_eq!(bbr.pacing_bps, to_bps(u64::from(bbr.bandwidth()), UNIT, &run.path));
 }
 
@@ -329,4 +329,15 @@ fn the_handshake_sets_the_first_rate_and_starts_the_ten_seconds() {
     bbr.on_ack(&mut w, &path, &sample(&window(10)));
     assert_eq!(bbr.pacing_rate(&w, &path), Some(DataRate::from_bps(first)));
     assert_eq!((bbr.min_rtt_stamp, bbr.min_rtt_us), (Time::ZERO + handshake, 100_000));
+}
+
+/// `bbr_tso_segs_goal`: 40 Mbit/s of packets of 1500 bytes are 4.83 MB/s of payload, 4713 bytes in a
+/// second / 2^10 and 37708 in a second / 2^7. No skb takes more than 64 KiB.
+#[test]
+fn the_quantum_is_by_the_pacing_shift_of_the_device() {
+    let path = |shift| Path { mss: 1448, wire_bytes: 1500, pacing_shift: shift, ..new_path() };
+    let quantum = |mbps: u64, shift| send_quantum(mbps * 1_000_000, &path(shift));
+    assert_eq!((quantum(40, 10), quantum(40, 7), quantum(400, 7)), (3, 26, 45));
+    // 1.2 Mbit/s of payload are 1.243 of packets.
+    assert_eq!((send_quantum(1_243_000, &path(10)), send_quantum(1_244_000, &path(10))), (1, 2));
 }

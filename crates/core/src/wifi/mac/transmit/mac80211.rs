@@ -82,8 +82,8 @@ pub enum Driver {
 #[schemars(rename = "Mac80211Config")]
 pub struct Mac80211Config {
     /// The queues of one station and access category. Defaults: target 20 ms, interval 100 ms,
-    /// quantum 300 bytes, 8192 packets, 4 MiB, ECN on. Each has 64 flow queues; the kernel has
-    /// 4096 for all stations together.
+    /// quantum 300 bytes, 8192 packets, 4 MiB, 32 packets dropped at a time, ECN on. Each has 64
+    /// flow queues; the kernel has 4096 for all stations together.
     pub fq_codel: FqCodelConfig,
     /// Stations are served by airtime rather than in turn.
     pub airtime_fairness: bool,
@@ -124,6 +124,7 @@ impl Default for Mac80211Config {
                 quantum: 300,
                 limit_packets: 8192,
                 memory_limit: Some(Bytes::new(4 << 20)),
+                drop_batch: 32,
                 target: Span::from_ms(20),
                 interval: Span::from_ms(100),
                 ecn: true,
