@@ -60,7 +60,7 @@ SENDING = ("sack", "nosack", "notimestamps", "ecn", "reneging", "window")
 TOPICS = (*SENDING, "receiver")
 KEPT = {"sack": 250, "nosack": 150, "notimestamps": 100, "ecn": 100, "reneging": 100, "window": 100, "receiver": 250}
 """Paths of each topic in the recorded figures: seeds from 1 on."""
-HELD_OUT = 100_001
+HELD_OUT = 200_001
 """Seeds from here on were not looked at while airtcp was changed."""
 STATE = frozenset("chauklrop")
 

@@ -48,7 +48,7 @@ pub struct ReceiverStats {
     pub segments_duplicate: u64,
     /// Payload bytes that had arrived before.
     pub bytes_duplicate: u64,
-    /// Payload bytes beyond the window, discarded.
+    /// Payload bytes discarded: beyond the window, or with a timestamp from before.
     pub bytes_refused: u64,
     /// Packets without payload that acknowledge, those of set-up and close included.
     pub acks_sent: u64,
@@ -271,7 +271,7 @@ impl Receiver {
         let start = p.seq.to_offset(self.rcv_nxt);
         let fin = p.has(TcpFlags::FIN);
         if paws::is_outdated(p, self.ts_recent) {
-            return self.discard_outdated(now, p, start, out);
+            return self.discard_outdated(now, p, segments, start, out);
         }
         if p.len > 0 || fin {
             return self.on_data(now, p, (segments, segment_len), start, fin, out);
@@ -323,16 +323,22 @@ impl Receiver {
 
     /// `tcp_validate_incoming`, `tcp_send_dupack`.
     #[cold]
-    fn discard_outdated(&mut self, now: Time, p: &Packet, start: u64, out: &mut Outputs) {
+    fn discard_outdated(&mut self, now: Time, p: &Packet, segments: u16, start: u64, out: &mut Outputs) {
         if p.len == 0 {
             if start != self.rcv_nxt || !paws::is_late(p, self.ts_recent, self.config.rto.initial) {
                 self.answer_out_of_window(now, out);
             }
             return;
         }
+        let end = start + u64::from(p.len);
+        let known = self.rcv_nxt.min(end).saturating_sub(start);
+        self.stats.segments_received += u64::from(segments);
+        self.stats.bytes_duplicate += known;
+        self.stats.bytes_refused += u64::from(p.len) - known;
+        self.stats.segments_duplicate += if end <= self.rcv_nxt { u64::from(segments) } else { 0 };
         if start < self.rcv_nxt {
             self.enter_quick_acks(u32::MAX);
-            self.duplicate = Some((start, self.rcv_nxt.min(start + u64::from(p.len))));
+            self.duplicate = Some((start, self.rcv_nxt.min(end)));
         }
         self.send_ack(now, out);
     }
