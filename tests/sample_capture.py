@@ -216,7 +216,7 @@ def analysis(*flows: dict[str, list[Json]], **changes: Any) -> Analysis:
         "notes": ["3 packets of link type 127 skipped"],
         "capture": {
             "format": "pcapng",
-            "gzip": False,
+            "packing": None,
             "link_types": [1, 4711],
             "snap_bytes": 96,
             "packets": 2 * total,

@@ -159,7 +159,6 @@ impl Analysis {
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let capture = PyDict::new(py);
         capture.set_item("format", format)?;
-        capture.set_item("gzip", packing == Some(Packing::Gzip))?;
         capture.set_item("packing", packing.map(Packing::name))?;
         capture.set_item("link_types", link_types)?;
         capture.set_item("snap_bytes", snap_bytes)?;
