@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import twins
 
-from airtcp.advice.twin import STEP_S, Trace, run
+from airtcp.advice.observed import STEP_S, FlowTrace
+from airtcp.advice.twin import run
 
 Json = dict[str, Any]
 
@@ -30,7 +31,7 @@ SEEDS_OF_SLOPE = 8
 
 def halves(document: Json, seed: int, half: int) -> tuple[float, float, float]:
     """Bytes of the first half and of the second, and packets sent again in the first."""
-    trace: Trace = run(document, 1, seed)[0]
+    trace: FlowTrace = run(document, 1, seed)[0]
     first = float(trace.acked[half - 1])
     return first, float(trace.acked[-1]) - first, float(trace.resent[half - 1])
 

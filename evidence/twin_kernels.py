@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,11 @@ def _default_control(document: Json, host: str) -> Any:  # noqa: ANN401
 
 def of_host(data: bytes, host: str) -> Iterator[bytes]:
     """The blocks of a capture that hold packets of one host's device, with all blocks that describe devices."""
+    return of_devices(data, [host])
+
+
+def of_devices(data: bytes, devices: Collection[str]) -> Iterator[bytes]:
+    """The blocks of a capture that hold packets of some devices, with all blocks that describe devices."""
     names: list[str] = []
     at = 0
     while at < len(data):
@@ -163,7 +168,7 @@ def of_host(data: bytes, host: str) -> Iterator[bytes]:
         block = data[at : at + length]
         if kind == INTERFACE:
             names.append(_name(block))
-        if kind != PACKET or names[struct.unpack_from("<I", block, 8)[0]] == host:
+        if kind != PACKET or names[struct.unpack_from("<I", block, 8)[0]] in devices:
             yield block
         at += length
 

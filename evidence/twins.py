@@ -10,12 +10,14 @@ Counted is how many estimates are within 5 % of the rate, 10 % of the buffer, 1 
 many predictions are within 10 % of the goodput and 20 % of the 95th percentile of the round trip of the second half.
 With --advice the advised remedy is then put on the true network as well, and its gain held against the promise. Where
 no remedy is advised, all are tried there. A row has as `advice` what came of it on the simulated network, and as
-`with_kernels` what came of it with real kernels.
+`with_kernels` what came of it with real kernels. With --at-receiver all is simulated, and captured where the data
+arrives.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
 import json
 import math
@@ -276,6 +278,18 @@ def _bursts(start_s: float) -> list[Json]:
 BURSTS: list[Json] = [*_bursts(3.0), *_bursts(0.0)]
 
 
+def at_receiver(network: Json, *, timestamps: bool) -> Json:
+    """A wired network with the capture where its data arrives."""
+    network = copy.deepcopy(network)
+    scenario = network["scenario"]
+    exits = [link["name"] for link in scenario["links"] if link.get("name", "").startswith("exit-")]
+    scenario["record"] = {"capture": exits}
+    for flow in scenario["flows"]:
+        if flow["name"].startswith("flow-"):
+            flow["tcp"]["timestamps"] = timestamps
+    return network
+
+
 def capture(network: Json, path: Path, kernel: str | None = None) -> Json | None:
     """Runs the true network; if its TCP is a kernel's, returns the verdict on its time."""
     scenario = network["scenario"]
@@ -353,6 +367,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[SEED], help="seeds of the true networks; default: 7")
     parser.add_argument("--held-out", action="store_true", help="networks that served no development")
     parser.add_argument("--bursts", action="store_true", help="networks that lose packets in bursts")
+    parser.add_argument(
+        "--at-receiver",
+        choices=("timestamps", "plain"),
+        help="capture wired networks there, with timestamps or without",
+    )
     parser.add_argument("--simulated", action="store_true", help="no TCP is a kernel's")
     parser.add_argument("--kernel", default=twin_kernels.HERE, help="version, in virtual time (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the captures there")
@@ -373,6 +392,10 @@ def main() -> None:
         return told(known)
     every = enumerate(BURSTS if args.bursts else HELD_OUT if args.held_out else NETWORKS)
     wanted = [(number, network) for number, network in every if not args.only or number in args.only]
+    if args.at_receiver:
+        args.simulated = True
+        wired_ones = [(number, network) for number, network in wanted if "wlans" not in network["scenario"]]
+        wanted = [(n, at_receiver(network, timestamps=args.at_receiver == "timestamps")) for n, network in wired_ones]
     with ThreadPoolExecutor(args.at_once) as pool:
         asked = [
             pool.submit(one, number, {**network, "scenario": {**network["scenario"], "seed": seed}}, args)

@@ -35,6 +35,7 @@ CLONE_NEWNET = 0x40000000
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
 PR_SET_PDEATHSIG = 1
+SO_MAX_PACING_RATE = 47
 ETH_P_ALL, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 3, 33, 35
 PLACES = ("sender", "between", "receiver")
 BEFORE = "before"
@@ -91,6 +92,10 @@ class Spec:
     """From when after the first data, and for how long, the path carries nothing."""
     cc: str = ""
     """The sender's congestion control; empty: the system's."""
+    tc: str = ""
+    """The sender's queue discipline, as `tc qdisc` has it: a shaper before the capture."""
+    pacing_mbit: float = 0.0
+    """SO_MAX_PACING_RATE of the sender; 0: none."""
     folder: str = ""
     """Where captures go; `run` sets it."""
 
@@ -183,6 +188,8 @@ def configure(side: str, spec: Spec) -> None:
     ip("link", "set", "path0", "mtu", str(MTU), "txqueuelen", "10000", "up")
     if spec.segments_at_once:
         ip("link", "set", "path0", "gso_max_segs", str(spec.segments_at_once))
+    if spec.tc and side == "a":
+        subprocess.run(["tc", "qdisc", "replace", "dev", "path0", "root", *spec.tc.split()], check=True)
     more = ["nodad"] if spec.ip == 6 else []
     ip("addr", "add", f"{ADDRESS[spec.ip][side]}/{24 if spec.ip == 4 else 64}", "dev", "path0", *more)
     for key, value in {"tcp_no_metrics_save": "1", **spec.sysctls}.items():
@@ -234,6 +241,8 @@ def end(side: str, fd: int) -> None:
     sock = socket.create_connection((ADDRESS[spec.ip]["b"], PORT), timeout=spec.seconds)
     if spec.cc:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, spec.cc.encode())
+    if spec.pacing_mbit:
+        sock.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, round(spec.pacing_mbit * 125e3))
     mss = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
     begin = time.monotonic()
     for think_ms, segments in spec.answers:

@@ -36,6 +36,17 @@ FLOW: Json = {
     "path_rtt_p50_ms": 47.0,
     "path_rtt_p95_ms": 90.0,
     "receive_window_max_bytes": 1e6,
+    "role": "server",
+    "opening": "answered",
+    "opening_ms": 40.0,
+    "asked_after_ms": 1.0,
+    "reset_by": "",
+    "reset_cut": False,
+    "one_way": False,
+    "ends_closed": False,
+    "line_bps": None,
+    "line_by": "",
+    "path_bps": 3.4e6,
 }
 
 
@@ -153,7 +164,7 @@ def flow(
     return tables
 
 
-FLOATS = {"window_scale", "goodput_bps", "receive_window_bytes", "receive_window_max_bytes"}
+FLOATS = {"window_scale", "goodput_bps", "line_bps", "path_bps", "receive_window_bytes", "receive_window_max_bytes"}
 
 
 def frames(*flows: dict[str, list[Json]]) -> dict[str, pl.DataFrame]:
@@ -179,9 +190,13 @@ def kind(column: str) -> Any:
         "transmitter",
         "receiver",
         "phy",
+        "role",
+        "opening",
+        "reset_by",
+        "line_by",
     ):
         return pl.String
-    if column in ("complete", "sack_permitted", "timestamps", "spurious"):
+    if column in ("complete", "sack_permitted", "timestamps", "spurious", "reset_cut", "one_way", "ends_closed"):
         return pl.Boolean
     is_float = column in FLOATS or (column.endswith(("_s", "_ms")) and column != "rtt_samples")
     return pl.Float64 if is_float else pl.UInt64
@@ -201,7 +216,7 @@ def analysis(*flows: dict[str, list[Json]], **changes: Any) -> Analysis:
         "notes": ["3 packets of link type 127 skipped"],
         "capture": {
             "format": "pcapng",
-            "gzip": False,
+            "packing": None,
             "link_types": [1, 4711],
             "snap_bytes": 96,
             "packets": 2 * total,
@@ -211,6 +226,8 @@ def analysis(*flows: dict[str, list[Json]], **changes: Any) -> Analysis:
             "first_s": 1_700_000_000.25,
             "last_s": 1_700_000_012.75,
             "bytes": 123_456_789,
+            "copies": 0,
+            "dns": {},
         },
         "kept": None,
         "settings": {},

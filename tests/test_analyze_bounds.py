@@ -37,6 +37,8 @@ def capture(path: Path, ports: np.ndarray, seqs: np.ndarray) -> None:
     packets["s"], packets["us"] = numbers // 1000, numbers % 1000 * 1000
     packets["captured"], packets["length"] = 40, 40 + PAYLOAD
     packets["ip"] = [0x45, 0, 0, 40 + PAYLOAD, 0, 1, 0x40, 0, 64, 6, 0, 0]
+    # Each has an identification of its own: with the same one they would be copies.
+    packets["ip"][:, 4], packets["ip"][:, 5] = numbers // 256 % 256, numbers % 256
     packets["source"], packets["destination"] = 0x0A000001 + ports // 60_000, 0xC0000201
     packets["source_port"], packets["destination_port"] = 1024 + ports % 60_000, 80
     packets["seq"], packets["offset"], packets["flags"], packets["window"] = seqs, 0x50, 0x10, 0xFFFF

@@ -13,7 +13,7 @@ import pytest
 
 import airtcp
 import kernel_path
-from airtcp.analysis import limits
+from airtcp.analysis import limits, verdict
 from kernel_path import PLACES, Outcome, Spec
 
 WHY_NOT = kernel_path.missing()
@@ -65,7 +65,7 @@ def test_the_cause_is_named_from_every_place(name: str, tmp_path: Path) -> None:
         found["receive window"] = f"{ours:.2f} of the time, the kernel says {kernels:.2f}"
     else:
         pytest.fail(f"{name}: {found}")
-    assert limits.why(flows["sender"])
+    assert verdict.why(flows["sender"])
 
 
 def windows(truth: Outcome, flow: dict[str, Any]) -> tuple[float, float]:
@@ -77,3 +77,26 @@ def windows(truth: Outcome, flow: dict[str, Any]) -> tuple[float, float]:
     spent = limits.spent(flow)
     ours = (spent["receive_window"] + spent["receiver_app"]) / truth.busy_s
     return ours, truth.rwnd_limited_s / truth.busy_s
+
+
+FULL = {
+    "tbf": Spec([(0, 400)], one_way_ms=1, tc="tbf rate 4mbit burst 3200 latency 2000ms"),
+    "pacing": Spec([(0, 400)], one_way_ms=1, pacing_mbit=4),
+    "pacing, long path": Spec([(0, 400)], one_way_ms=20, pacing_mbit=4),
+}
+"""A socket that is full all the time, held back on its own host."""
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_full_socket_is_no_idle_application(name: str, tmp_path: Path) -> None:
+    for attempt in range(ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        kernel_path.run(FULL[name], folder)
+        flow = seen(folder, "sender")
+        found = verdict.judge(flow)
+        assert found is not None
+        if found.name != "sender_app" and "nothing to send" not in str(found):
+            break
+    else:
+        pytest.fail(f"{name}: {found}, {limits.brief(limits.of_flow(flow))}")

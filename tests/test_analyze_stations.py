@@ -43,7 +43,7 @@ def air(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_stations_are_told(airtcp: Command, air: Path, tmp_path: Path) -> None:
     done = airtcp("analyze", air, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "The air was taken " in done.stdout
+    assert "of the time; " in " ".join(done.stdout.split())
     assert "On the air" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     document = json.loads(airtcp("analyze", air, "--json").stdout)
@@ -69,4 +69,25 @@ def test_a_selection_of_flows_keeps_the_stations(air: Path) -> None:
 def test_other_captures_have_none() -> None:
     assert sentence([], 0.5) == ""
     row = {"transmitter": "", "airtime_share": 0.5, "rate_mean_bps": None, "retry_ratio": None}
-    assert sentence([row], 0.934) == "The air was taken 93 % of the time; unknown senders took 50 % of that."
+    assert (
+        sentence([row], 0.934) == "The air was full: it was taken 93 % of the time; unknown senders took 50 % of that."
+    )
+
+
+@pytest.mark.parametrize(
+    ("signal", "share", "says"),
+    [
+        (-87.0, 0.3, "b is too far away: its signal is -87 dBm at the monitor"),
+        (-50.0, 0.3, "b had trouble although its signal is -50 dBm at the monitor: 40 % of its frames were sent again"),
+        (None, None, "does not tell how busy the air was, because its frames have no rates. b had trouble"),
+    ],
+)
+def test_a_station_in_trouble_is_named(signal: float | None, share: float | None, says: str) -> None:
+    quiet = {"transmitter": "a", "airtime_share": 0.6, "rate_mean_bps": 54e6, "retry_ratio": 0.01, "data_frames": 500}
+    row = {**quiet, "transmitter": "b", "airtime_share": 0.4, "retry_ratio": 0.4, "signal_mean_dbm": signal}
+    assert says in sentence([quiet, row], share)
+    if share:
+        unknown = [{**one, "phy": ""} for one in (quiet, row)]
+        assert "does not tell how busy the air was" in sentence(unknown, share)
+    # A few frames tell nothing.
+    assert "b " not in sentence([quiet, {**row, "data_frames": 19}], share)

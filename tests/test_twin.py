@@ -253,13 +253,6 @@ def test_a_proof_allows_for_chance_only_within_bounds() -> None:
 # --- what cannot be done ----------------------------------------------------------------------------------------------
 
 
-def test_a_capture_at_the_receiver_is_refused(tmp_path: Path) -> None:
-    network = TWINS.wired(20, 40, duration=6)
-    network["scenario"]["record"]["capture"] = ["exit-0"]
-    with pytest.raises(NoTwinError, match=r"at the receiver.*capture at the sender"):
-        observed(network, tmp_path)
-
-
 def test_a_short_capture_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoTwinError, match="needs 4 s"):
         fit(observed(TWINS.wired(20, 40, duration=2), tmp_path))

@@ -119,7 +119,7 @@ def progress(*columns: Any) -> Any:  # noqa: ANN401
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         *texts,
-        console=Console(stderr=True),
+        console=Console(stderr=True, markup=False, emoji=False),
         transient=True,
     )
 

@@ -26,7 +26,7 @@ def analyze(
     report: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Analysis:
-    """Reads a capture (pcap or pcapng, plain or gzipped) and analyses its TCP connections.
+    """Reads a capture (pcap, pcapng, snoop or ERF, plain or packed) and analyses its TCP connections.
 
     Of a damaged file, everything before the damage is analysed. `Analysis.damage` then says where and what it is.
 

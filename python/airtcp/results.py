@@ -153,7 +153,9 @@ class Results(OfTables):
 
         from airtcp.show import overview
 
-        console = Console(file=StringIO(), record=True, width=100, highlight=False, markup=False, force_jupyter=False)
+        console = Console(
+            file=StringIO(), record=True, width=100, highlight=False, markup=False, emoji=False, force_jupyter=False
+        )
         for part in overview(self):
             console.print(part)
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")

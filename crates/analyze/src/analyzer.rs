@@ -8,11 +8,14 @@ use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 
 use crate::connection::{Arrival, Connection, ConnectionId};
-use crate::decode::{Segment, Skipped, decode};
+use crate::copies::{Copies, Copy};
+use crate::decode::{Segment, Skipped, datagram, decode};
+use crate::dns::{self, Dns, Questions};
 use crate::flow::Limits;
 use crate::open::Open;
 use crate::places::{Broken, Next, Place, Places};
-use crate::reader::{CaptureError, Reader, UnixTime};
+use crate::quic::Quic;
+use crate::reader::{CaptureError, Packing, Reader, UnixTime};
 use crate::tables::{Rows, Table};
 use crate::wifi::{self, Air};
 
@@ -45,10 +48,10 @@ impl Default for Options {
 /// Description of the capture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// pcap or pcapng.
+    /// pcap, pcapng, snoop or ERF.
     pub format: &'static str,
-    /// The file is compressed with gzip.
-    pub gzip: bool,
+    /// Compression of the file.
+    pub packing: Option<Packing>,
     /// LINKTYPE_ values in the order of their numbers.
     pub link_types: Vec<u16>,
     /// Bytes; 0: none named.
@@ -65,6 +68,10 @@ pub struct Summary {
     pub first: Option<UnixTime>,
     /// Time of the last packet.
     pub last: Option<UnixTime>,
+    /// Packets that it holds twice; they count once in all other figures.
+    pub copies: u64,
+    /// Questions for names.
+    pub dns: Dns,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +86,7 @@ struct Counts {
     options_cut: u64,
     elsewhere: u64,
     evicted: u64,
+    copies: u64,
     went_back: u64,
     first_back: u64,
     link_types: BTreeMap<u16, u64>,
@@ -92,8 +100,11 @@ pub struct Analyzer {
     open: Open,
     limits: Limits,
     rows: Rows,
+    copies: Copies,
+    questions: Questions,
     /// By place.
     air: Vec<Air>,
+    quic: Quic,
     first: Option<UnixTime>,
     /// Since the first packet.
     now: Time,
@@ -121,6 +132,9 @@ impl Analyzer {
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
+            copies: Copies::default(),
+            questions: Questions::default(),
+            quic: Quic::default(),
             first: None,
             now: Time::ZERO,
             last_link: None,
@@ -148,14 +162,23 @@ impl Analyzer {
                     }
                     let mut decoded = decode(&raw);
                     let now = clock(&mut self.first, &mut self.now, &mut self.counts, time);
-                    if raw.link_type == wifi::LINKTYPE
-                        && self.air[place as usize].on_frame(now, &raw)
-                        && decoded.is_ok()
-                    {
+                    if wifi::is_monitor(&raw) && self.air[place as usize].on_frame(now, &raw) && decoded.is_ok() {
                         decoded = Err(Skipped::Repeated);
                     }
                     match decoded {
                         Ok(segment) => self.on_segment(interface, &Segment { place, ..segment }),
+                        Err(Skipped::NoTcp) => {
+                            let is_read = datagram(&raw).is_some_and(|found| match dns::decode(&found) {
+                                Some(message) => {
+                                    self.questions.on(now, &message);
+                                    true
+                                }
+                                None => self.quic.on_datagram(now, place, &found),
+                            });
+                            if !is_read {
+                                *self.counts.skipped.entry(Skipped::NoTcp).or_default() += 1;
+                            }
+                        }
                         Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
                     }
                 }
@@ -173,6 +196,11 @@ impl Analyzer {
         self.counts.tcp_packets += 1;
         self.counts.options_cut += u64::from(p.options.cut);
         self.close_silent();
+        let copy = self.copies.look_for(self.now, p);
+        if copy == Copy::Yes {
+            self.counts.copies += 1;
+            return;
+        }
         let mut place = self.open.find(p);
         if let Some(old) = place.filter(|&old| self.open.get(old).is_some_and(|c| c.is_followed_by(p))) {
             self.end(|open| open.remove(old));
@@ -196,6 +224,12 @@ impl Analyzer {
             }
         };
         let Some(connection) = self.open.get(place) else { return };
+        if let Copy::Perhaps(age) = copy {
+            if connection.is_copy(p, age) {
+                self.counts.copies += 1;
+                return;
+            }
+        }
         let at = Arrival {
             now: self.now,
             packet: self.counts.packets,
@@ -210,7 +244,7 @@ impl Analyzer {
 
     fn end(&mut self, remove: impl FnOnce(&mut Open) -> Option<Connection>) -> bool {
         let Some(connection) = remove(&mut self.open) else { return false };
-        connection.finish(&mut self.rows);
+        connection.finish(self.now, &mut self.rows);
         self.limits = limits(self.open.len(), self.options.points);
         true
     }
@@ -229,6 +263,10 @@ impl Analyzer {
     /// Ends all connections that are open.
     pub fn finish(&mut self) {
         while self.end(Open::remove_oldest) {}
+        let other = self.quic.finish(&mut self.rows);
+        if other > 0 {
+            *self.counts.skipped.entry(Skipped::NoTcp).or_default() += other;
+        }
         for (place, air) in (0..).zip(&mut self.air) {
             air.finish(place, &mut self.rows);
         }
@@ -260,7 +298,7 @@ impl Analyzer {
     pub fn summary(&self) -> Summary {
         Summary {
             format: self.places.format(),
-            gzip: self.places.is_gzip(),
+            packing: self.places.packing(),
             link_types: self.counts.link_types.keys().copied().collect(),
             snap_bytes: self.places.snap_bytes(),
             packets: self.counts.packets,
@@ -269,6 +307,8 @@ impl Analyzer {
             bytes: self.counts.bytes,
             first: self.first,
             last: self.first.map(|first| first + self.now.since(Time::ZERO)),
+            copies: self.counts.copies,
+            dns: self.questions.summary(self.now),
         }
     }
 
@@ -280,7 +320,7 @@ impl Analyzer {
             let what = match why {
                 Skipped::LinkType(link) => format!("of link type {link}, which is not read"),
                 Skipped::NoIp => "that carry no IP packet in the clear".into(),
-                Skipped::NoTcp => "that are not TCP".into(),
+                Skipped::NoTcp => "that are neither TCP, QUIC nor DNS".into(),
                 Skipped::Fragment => "that are IP fragments".into(),
                 Skipped::BadFrame => "that their receiver got with errors".into(),
                 Skipped::Repeated => "that a radio had sent before".into(),
@@ -290,9 +330,20 @@ impl Analyzer {
             };
             notes.push(format!("{} {what} skipped", packets(count)));
         }
+        let ignored = self.places.ignored();
+        for (count, one, several) in [
+            (ignored.comments, "comment", "comments"),
+            (ignored.secrets, "block of decryption secrets", "blocks of decryption secrets"),
+        ] {
+            match count {
+                0 => {}
+                1 => notes.push(format!("1 {one} in the file is not read")),
+                _ => notes.push(format!("{count} {several} in the file are not read")),
+            }
+        }
         let unreadable: u64 = self.air.iter().map(|air| air.unreadable).sum();
         if unreadable > 0 {
-            notes.push(format!("{} in monitor mode whose radiotap header or frame is cut", packets(unreadable)));
+            notes.push(format!("{} in monitor mode whose header or frame is cut", packets(unreadable)));
         }
         let crowd: u64 = self.air.iter().map(|air| air.crowd).sum();
         if crowd > 0 {
@@ -302,6 +353,14 @@ impl Analyzer {
             notes.push(format!(
                 "snapshot length cut the TCP options, SACK blocks among them, of {}",
                 packets(c.options_cut)
+            ));
+        }
+        if c.copies > 0 {
+            let (were, they) = if c.copies == 1 { ("was", "It counts") } else { ("were", "They count") };
+            notes.push(format!(
+                "{} {were} captured twice, with the same IP identification and contents (mirror port, bridge, or a \
+                 network that doubles packets). {they} once",
+                packets(c.copies)
             ));
         }
         if c.elsewhere > 0 {

@@ -70,6 +70,32 @@ impl Loop {
     }
 }
 
+/// How a connection began, as far as the capture shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// No SYN passed.
+    Unseen,
+    /// A SYN passed, and no packet of the other end.
+    Waiting,
+    Answered,
+    /// A RST answered the SYN.
+    Refused,
+}
+
+/// A reset that cut the connection short: no FIN had passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reset {
+    /// The end that sent it.
+    side: usize,
+    /// Data was not acknowledged, or this end had sent none in answer to the other's.
+    cut: bool,
+}
+
+/// A SYN that nothing answered for so long, or that was repeated, has no answer.
+const UNANSWERED: Span = Span::from_secs(1);
+/// A packet without identification is a copy of one that passed within this part of a round trip.
+const COPY_PART: u64 = 2;
+
 /// When and where a packet passed.
 pub(crate) struct Arrival {
     /// Since the first packet of the capture.
@@ -100,6 +126,17 @@ pub(crate) struct Connection {
     sack_permitted: [bool; 2],
     interfaces: [Option<u32>; 2],
     last_at: Time,
+    opening: Opening,
+    /// The end that sent the first SYN, when, and how long its answer took.
+    client: Option<usize>,
+    syn_at: Time,
+    answered_in: Option<Span>,
+    /// When that was, and from then to its first data.
+    answered_at: Time,
+    asked_after: Option<Span>,
+    reset: Option<Reset>,
+    /// Data of this connection was captured twice.
+    copied: bool,
 }
 
 impl Connection {
@@ -115,6 +152,57 @@ impl Connection {
             sack_permitted: [false; 2],
             interfaces: [None; 2],
             last_at: Time::ZERO,
+            opening: Opening::Unseen,
+            client: None,
+            syn_at: Time::ZERO,
+            answered_in: None,
+            answered_at: Time::ZERO,
+            asked_after: None,
+            reset: None,
+            copied: false,
+        }
+    }
+
+    /// A packet without IP identification is the same as one that passed so long before: it is a
+    /// copy if no sender can have sent it again by then.
+    pub(crate) fn is_copy(&mut self, p: &Segment, age: Span) -> bool {
+        let trips = [0, 1].map(|side| [self.flows[side].rtt_min(), self.loops[side].least]);
+        let least = trips.into_iter().flatten().flatten().min();
+        if least.is_some_and(|least| age >= least / COPY_PART) {
+            return false;
+        }
+        let carries = p.payload > 0 || p.has(TcpFlags::SYN) || p.has(TcpFlags::FIN);
+        self.copied |= carries;
+        // ACKs that are equal may be several.
+        carries || self.copied
+    }
+
+    fn note_opening(&mut self, now: Time, side: usize, p: &Segment) {
+        let (syn, ack, rst) = (p.has(TcpFlags::SYN), p.has(TcpFlags::ACK), p.has(TcpFlags::RST));
+        match self.opening {
+            Opening::Unseen if syn && !ack => {
+                (self.opening, self.client, self.syn_at) = (Opening::Waiting, Some(side), now);
+            }
+            Opening::Unseen if syn => (self.opening, self.client) = (Opening::Answered, Some(1 - side)),
+            Opening::Waiting if Some(side) != self.client => {
+                self.opening = if rst { Opening::Refused } else { Opening::Answered };
+                self.answered_in = Some(now.since(self.syn_at));
+                self.answered_at = now;
+            }
+            // Only one direction is in the capture.
+            Opening::Waiting if !syn && !rst => self.opening = Opening::Answered,
+            _ => {}
+        }
+        // Where the server speaks first, the client waits for it.
+        let is_first = !self.flows.iter().any(Flow::has_data);
+        if p.payload > 0 && self.answered_in.is_some() && Some(side) == self.client && is_first {
+            self.asked_after = Some(now.since(self.answered_at));
+        }
+        let is_over = self.reset.is_some() || self.flows.iter().any(|f| f.fin_seen);
+        if rst && !is_over && self.opening != Opening::Refused {
+            let open = self.flows.iter().any(Flow::waits_for_ack);
+            let no_answer = self.flows[1 - side].has_data() && !self.flows[side].has_data();
+            self.reset = Some(Reset { side, cut: open || no_answer });
         }
     }
 
@@ -156,6 +244,7 @@ impl Connection {
         }
         let other = 1 - side;
         self.last_at = now;
+        self.note_opening(now, side, p);
         self.loops[side].back(now, p);
         self.loops[other].towards(now, p);
         if p.has(TcpFlags::SYN) {
@@ -221,10 +310,36 @@ impl Connection {
             near,
             far,
             reset: self.flows.iter().any(|f| f.rst_seen),
+            opening: match self.opening {
+                Opening::Unseen => "",
+                Opening::Waiting => "unanswered",
+                Opening::Answered => "answered",
+                Opening::Refused => "refused",
+            },
+            answered_in: self.answered_in,
+            asked_after: self.asked_after,
+            role: match self.client {
+                Some(client) if client == side => "client",
+                Some(_) => "server",
+                None => "",
+            },
+            reset_by: match self.reset {
+                Some(reset) if reset.side == side => "source",
+                Some(_) => "destination",
+                None => "",
+            },
+            reset_cut: self.reset.is_some_and(|reset| reset.cut),
+            one_way: !self.flows[0].has_packets() || !self.flows[1].has_packets(),
         }
     }
 
-    pub(crate) fn finish(mut self, rows: &mut Rows) {
+    /// `now`: the last packet of the capture.
+    pub(crate) fn finish(mut self, now: Time, rows: &mut Rows) {
+        let again = self.client.is_some_and(|client| self.flows[client].repeats_syn());
+        if self.opening == Opening::Waiting && !again && now.since(self.last_at) < UNANSWERED {
+            // The capture ends too soon to tell.
+            self.opening = Opening::Unseen;
+        }
         for (view, flow) in self.views.iter_mut().zip(&mut self.flows) {
             view.finish(flow);
         }

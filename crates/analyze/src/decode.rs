@@ -6,9 +6,9 @@ mod wlan;
 
 use std::net::IpAddr;
 
-use airtcp_core::convert::count;
+use airtcp_core::convert::{count, low64};
 use airtcp_core::packet::TcpFlags;
-use etherparse::{LaxIpSlice, LenSource, TcpHeaderSlice, ip_number};
+use etherparse::{LaxIpSlice, LenSource, TcpHeaderSlice, UdpHeaderSlice, ip_number};
 
 use self::link::network_layer;
 use crate::reader::Raw;
@@ -17,6 +17,19 @@ use crate::reader::Raw;
 pub(crate) struct Endpoint {
     pub address: IpAddr,
     pub port: u16,
+}
+
+impl Endpoint {
+    /// The address in two words.
+    pub(crate) fn halves(&self) -> [u64; 2] {
+        match self.address {
+            IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
+            IpAddr::V6(v6) => {
+                let bits = v6.to_bits();
+                [low64(bits >> 64), low64(bits)]
+            }
+        }
+    }
 }
 
 /// A TCP segment as it passed.
@@ -35,6 +48,8 @@ pub(crate) struct Segment {
     pub window: u16,
     /// Payload bytes it had on the wire.
     pub payload: u32,
+    /// TCP's checksum: it tells other contents apart.
+    pub checksum: u16,
     pub options: Options,
 }
 
@@ -82,6 +97,34 @@ pub(crate) enum Skipped {
     Cut,
     /// Headers that contradict themselves.
     Malformed,
+}
+
+/// A datagram of UDP as it passed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Datagram<'a> {
+    pub source: Endpoint,
+    pub destination: Endpoint,
+    /// Payload, as far as it was captured.
+    pub payload: &'a [u8],
+    /// Payload bytes it had on the wire.
+    pub bytes: u32,
+}
+
+/// `None`: the frame carries no datagram of UDP, or its headers are cut.
+pub(crate) fn datagram<'a>(raw: &Raw<'a>) -> Option<Datagram<'a>> {
+    let (ip, _) = LaxIpSlice::from_slice(network_layer(raw.link_type, raw.data).ok()?).ok()?;
+    if ip.is_fragmenting_payload() || ip.payload_ip_number() != ip_number::UDP {
+        return None;
+    }
+    let bytes = ip.payload().payload;
+    let udp = UdpHeaderSlice::from_slice(bytes).ok()?;
+    let header = udp.slice().len();
+    Some(Datagram {
+        source: Endpoint { address: ip.source_addr(), port: udp.source_port() },
+        destination: Endpoint { address: ip.destination_addr(), port: udp.destination_port() },
+        payload: bytes.get(header..)?,
+        bytes: count(usize::from(udp.length()).saturating_sub(header)),
+    })
 }
 
 /// TCP's header without options.
@@ -141,6 +184,7 @@ pub(crate) fn decode(raw: &Raw) -> Result<Segment, Skipped> {
         flags,
         window: header.window_size(),
         payload: count(payload),
+        checksum: header.checksum(),
         options: options(header.options(), cut),
     })
 }

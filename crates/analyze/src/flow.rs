@@ -1,12 +1,13 @@
 //! One direction of a connection: the data it carries, and the ACKs of it that come the other way.
 //! The state is that of the sender as far as the capture lets it be seen. By concern: [`sent`] what
 //! the sender sends, [`acks`] what is acknowledged, [`classify`] why something was sent again,
-//! [`limits`] what held the sender back, [`finish`] rows.
+//! [`limits`] what held the sender back, [`line`] the rate of the slowest line, [`finish`] rows.
 
 mod acks;
 mod classify;
 mod finish;
 mod limits;
+mod line;
 mod sent;
 
 use std::collections::VecDeque;
@@ -18,6 +19,7 @@ use airtcp_core::units::{Span, Time};
 use self::classify::{Class, Spurious};
 pub(crate) use self::finish::Surroundings;
 use self::limits::Limits as Held;
+use self::line::Line;
 use crate::rtt::Rtt;
 use crate::send_history::{ORIGIN, SendHistory};
 use crate::thin::Thinned;
@@ -169,6 +171,8 @@ pub(crate) struct Flow {
     initial: Option<u32>,
     una: u64,
     max: u64,
+    /// End of the payload: without the byte that FIN takes.
+    data_end: u64,
     history: SendHistory,
     state: State,
     dup_acks: u32,
@@ -176,6 +180,8 @@ pub(crate) struct Flow {
     /// When the acknowledgement last moved, when an ACK last said anything new, when data last
     /// passed.
     advanced_at: Time,
+    /// When payload was last acknowledged, and not only FIN.
+    data_acked_at: Time,
     reported_at: Time,
     sent_at: Time,
     /// Since when something sent later than the first unacknowledged segment has been reported.
@@ -195,6 +201,8 @@ pub(crate) struct Flow {
     rtt: Rtt,
     /// From the capture to the receiver and back.
     far: Rtt,
+    /// End of a byte that probed a closed window.
+    probed_to: Option<u64>,
     /// Largest flight since the last loss.
     round_flight: u64,
     flight_max: u64,
@@ -239,6 +247,7 @@ pub(crate) struct Flow {
     ack_points: Thinned<SegmentPoint>,
     resent_points: Thinned<SegmentPoint>,
     held: Held,
+    line: Line,
 }
 
 impl Flow {
@@ -248,11 +257,13 @@ impl Flow {
             initial: None,
             una: ORIGIN + 1,
             max: ORIGIN + 1,
+            data_end: ORIGIN + 1,
             history: SendHistory::default(),
             state: State::Open,
             dup_acks: 0,
             window_at_first_duplicate: 0,
             advanced_at: Time::ZERO,
+            data_acked_at: Time::ZERO,
             reported_at: Time::ZERO,
             sent_at: Time::ZERO,
             overtaken_at: None,
@@ -264,6 +275,7 @@ impl Flow {
             newest_delivered: Delivered::default(),
             rtt: Rtt::default(),
             far: Rtt::default(),
+            probed_to: None,
             round_flight: 0,
             flight_max: 0,
             window: None,
@@ -297,6 +309,7 @@ impl Flow {
             ack_points: Thinned::default(),
             resent_points: Thinned::default(),
             held: Held::default(),
+            line: Line::default(),
         }
     }
 
@@ -362,6 +375,19 @@ impl Flow {
     /// The sender's, smoothed.
     pub(crate) fn round_trip(&self) -> Span {
         self.rtt.srtt()
+    }
+    /// Data is outstanding.
+    pub(crate) fn waits_for_ack(&self) -> bool {
+        self.una < self.data_end
+    }
+    pub(crate) fn has_data(&self) -> bool {
+        self.counts.data_packets > 0
+    }
+    pub(crate) fn has_packets(&self) -> bool {
+        self.counts.packets > 0
+    }
+    pub(crate) fn repeats_syn(&self) -> bool {
+        self.counts.syn_retransmissions > 0
     }
     /// Its SYN had another sequence number.
     pub(crate) fn has_other_initial(&self, seq: u32) -> bool {

@@ -9,14 +9,18 @@
 //! [`reader`] files, `places` several of them, `decode` headers, `open` and `connection` which
 //! packets belong together, `view` what the sender had heard when it sent something, `flow` its
 //! state and why it repeated something, `whatif` other policies, `wifi` what stations did on the
-//! air, [`tables`] what comes out.
+//! air, `copies` packets captured twice, `dns` questions for names, [`tables`] what comes out.
 
 mod analyzer;
 mod connection;
+mod copies;
 mod decode;
+mod dns;
 mod flow;
+mod histogram;
 mod open;
 mod places;
+mod quic;
 pub mod reader;
 mod rtt;
 mod send_history;
@@ -29,5 +33,6 @@ mod wifi;
 mod work;
 
 pub use analyzer::{Analyzer, Options, Summary};
+pub use dns::Dns;
 pub use places::{Opener, Place};
-pub use reader::{CaptureError, Reader, UnixTime};
+pub use reader::{CaptureError, Packing, Reader, UnixTime};

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::reader::{CaptureError, Format, Raw, Reader, UnixTime};
+use crate::reader::{CaptureError, Ignored, Packing, Raw, Reader, UnixTime};
 
 /// Opens a file when its turn comes.
 pub type Opener = Box<dyn FnOnce() -> Result<Reader, CaptureError> + Send>;
@@ -108,16 +108,19 @@ impl Places {
         self.places.iter().map(|place| &place.reader)
     }
     pub(crate) fn format(&self) -> &'static str {
-        let name = |reader: &Reader| match reader.format() {
-            Format::Pcap => "pcap",
-            Format::PcapNg => "pcapng",
-        };
-        let mut names = self.readers().map(name);
+        let mut names = self.readers().map(|reader| reader.format().name());
         let first = names.next().unwrap_or("pcap");
-        if names.all(|other| other == first) { first } else { "pcap and pcapng" }
+        if names.all(|other| other == first) { first } else { "several formats" }
     }
-    pub(crate) fn is_gzip(&self) -> bool {
-        self.readers().any(Reader::is_gzip)
+    pub(crate) fn packing(&self) -> Option<Packing> {
+        self.readers().find_map(Reader::packing)
+    }
+    /// Parts of the open files that are not read.
+    pub(crate) fn ignored(&self) -> Ignored {
+        self.readers().map(Reader::ignored).fold(Ignored::default(), |sum, one| Ignored {
+            comments: sum.comments + one.comments,
+            secrets: sum.secrets + one.secrets,
+        })
     }
     pub(crate) fn snap_bytes(&self) -> u32 {
         self.readers().map(Reader::snap_bytes).max().unwrap_or(0)

@@ -1,23 +1,29 @@
-//! Capture files, packet by packet: pcap, pcapng, and gzip of either, in bounded memory.
+//! Capture files, packet by packet: pcap, pcapng, snoop and ERF, plain or packed by gzip or zstd, in
+//! bounded memory.
 //!
 //! `pcap-parser` knows the formats; what is here keeps a buffer filled, knows the place in the
 //! file, and says what is wrong there. Blocks that hold no packets are skipped.
 
 mod buffer;
+pub(crate) mod erf;
 mod pcap;
 mod pcapng;
+mod snoop;
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Add;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use airtcp_core::units::Span;
 use flate2::read::MultiGzDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use self::buffer::Buffer;
+use self::erf::Erf;
 use self::pcap::Pcap;
 use self::pcapng::PcapNg;
+use self::snoop::Snoop;
 
 /// More bytes than this are not one packet: the largest snapshot length libpcap accepts for any
 /// link type is 128 MiB, but what carries TCP stays below 256 KiB.
@@ -80,7 +86,9 @@ pub enum CaptureError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Not a capture at all.
-    #[error("no capture: begins with {found}; expected is pcap (micro- or nanosecond), pcapng, or gzip of either")]
+    #[error(
+        "no capture: begins with {found}; expected is pcap (micro- or nanosecond), pcapng, snoop or ERF, plain or packed by gzip or zstd"
+    )]
     NoCapture {
         /// Its first bytes.
         found: String,
@@ -95,32 +103,78 @@ pub enum CaptureError {
         packet: u64,
         /// Where in the file it begins.
         offset: u64,
-        /// `offset` counts in what gzip unpacked.
+        /// `offset` counts in the unpacked file.
         unpacked: bool,
         /// The fault, and the expected contents.
         what: String,
     },
 }
 
-/// The two formats that are read.
+/// Formats that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The classic format of libpcap.
     Pcap,
     /// Its successor, in blocks.
     PcapNg,
+    /// Format of Solaris (RFC 1761).
+    Snoop,
+    /// Records of Endace's cards.
+    Erf,
+}
+
+impl Format {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Pcap => "pcap",
+            Format::PcapNg => "pcapng",
+            Format::Snoop => "snoop",
+            Format::Erf => "ERF",
+        }
+    }
+}
+
+/// Number of parts of a file that are not read, by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ignored {
+    /// Comments of pcapng on a section, an interface or a packet.
+    pub comments: u64,
+    /// Blocks of pcapng with keys to decrypt the packets.
+    pub secrets: u64,
+}
+
+/// Compression of a whole file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// RFC 1952.
+    Gzip,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl Packing {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
+        }
+    }
 }
 
 enum Parser {
     Pcap(Pcap),
     PcapNg(PcapNg),
+    Snoop(Snoop),
+    Erf(Erf),
 }
 
 /// Reads packets from a capture.
 pub struct Reader {
     buffer: Buffer,
     parser: Parser,
-    gzip: bool,
+    packing: Option<Packing>,
     packets: u64,
     /// Parsed already, not yet read.
     ahead: Option<Found>,
@@ -148,18 +202,24 @@ impl Reader {
         let mut counted = Counted { inner: input, count: Arc::clone(&consumed) };
         let mut magic = Vec::with_capacity(4);
         counted.by_ref().take(4).read_to_end(&mut magic)?;
-        let gzip = magic.starts_with(&[0x1f, 0x8b]);
-        let whole = io::Cursor::new(magic).chain(counted);
-        let mut buffer = if gzip {
-            Buffer::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 18, whole)))
-        } else {
-            Buffer::new(whole)
+        let packing = match magic[..] {
+            [0x1f, 0x8b, ..] => Some(Packing::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
+            _ => None,
         };
-        let parser = begin(&mut buffer).map_err(|error| match error {
-            CaptureError::Io(e) if gzip => CaptureError::Unsupported(format!("gzip that cannot be unpacked: {e}")),
-            other => other,
+        let whole = BufReader::with_capacity(1 << 18, io::Cursor::new(magic).chain(counted));
+        let mut buffer = match packing {
+            Some(Packing::Gzip) => Buffer::new(MultiGzDecoder::new(whole)),
+            Some(Packing::Zstd) => Buffer::new(Zstd::new(whole)),
+            None => Buffer::new(whole),
+        };
+        let parser = begin(&mut buffer).map_err(|error| match (error, packing) {
+            (CaptureError::Io(e), Some(packing)) => {
+                CaptureError::Unsupported(format!("{} that cannot be unpacked: {e}", packing.name()))
+            }
+            (other, _) => other,
         })?;
-        Ok(Reader { buffer, parser, gzip, packets: 0, ahead: None, consumed })
+        Ok(Reader { buffer, parser, packing, packets: 0, ahead: None, consumed })
     }
 
     /// The next packet; `None` at the end of the file.
@@ -184,6 +244,8 @@ impl Reader {
         let next = match &mut self.parser {
             Parser::Pcap(pcap) => pcap.next(&mut self.buffer),
             Parser::PcapNg(pcapng) => pcapng.next(&mut self.buffer),
+            Parser::Snoop(snoop) => snoop.next(&mut self.buffer),
+            Parser::Erf(erf) => erf.next(&mut self.buffer),
         };
         match next {
             Ok(Some(found)) => Ok(Some(found)),
@@ -194,7 +256,7 @@ impl Reader {
             Err(what) => Err(CaptureError::Damage {
                 packet: self.packets,
                 offset: self.buffer.offset(),
-                unpacked: self.gzip,
+                unpacked: self.packing.is_some(),
                 what,
             }),
         }
@@ -205,11 +267,20 @@ impl Reader {
         match self.parser {
             Parser::Pcap(_) => Format::Pcap,
             Parser::PcapNg(_) => Format::PcapNg,
+            Parser::Snoop(_) => Format::Snoop,
+            Parser::Erf(_) => Format::Erf,
         }
     }
-    /// The file is compressed with gzip.
-    pub fn is_gzip(&self) -> bool {
-        self.gzip
+    /// Compression of the file.
+    pub fn packing(&self) -> Option<Packing> {
+        self.packing
+    }
+    /// Parts of the file that are not read.
+    pub fn ignored(&self) -> Ignored {
+        match &self.parser {
+            Parser::PcapNg(pcapng) => pcapng.ignored(),
+            _ => Ignored::default(),
+        }
     }
     /// Bytes of the file read so far, packed if it is.
     pub fn bytes_read(&self) -> u64 {
@@ -220,6 +291,7 @@ impl Reader {
         match &self.parser {
             Parser::Pcap(pcap) => pcap.snap_bytes(),
             Parser::PcapNg(pcapng) => pcapng.snap_bytes(),
+            Parser::Snoop(_) | Parser::Erf(_) => 0,
         }
     }
 }
@@ -249,16 +321,62 @@ impl Found {
 
 fn begin(buffer: &mut Buffer) -> Result<Parser, CaptureError> {
     buffer.fill(28).map_err(|e| CaptureError::Io(io::Error::other(e)))?;
-    let head = buffer.rest();
-    match head.get(..4) {
+    let magic: Option<[u8; 4]> = buffer.rest().first_chunk().copied();
+    match magic {
         Some([0x0a, 0x0d, 0x0d, 0x0a]) => Ok(Parser::PcapNg(PcapNg::default())),
-        Some([0xd4, 0xc3, 0xb2, 0xa1] | [0xa1, 0xb2, 0xc3, 0xd4] | [0x4d, 0x3c, 0xb2, 0xa1] | [0xa1, 0xb2, 0x3c, 0x4d]) => {
-            Pcap::begin(buffer).map(Parser::Pcap)
+        Some(
+            [0xd4, 0xc3, 0xb2, 0xa1] | [0xa1, 0xb2, 0xc3, 0xd4] | [0x4d, 0x3c, 0xb2, 0xa1] | [0xa1, 0xb2, 0x3c, 0x4d],
+        ) => Pcap::begin(buffer, false).map(Parser::Pcap),
+        Some([0x34, 0xcd, 0xb2, 0xa1] | [0xa1, 0xb2, 0xcd, 0x34]) => Pcap::begin(buffer, true).map(Parser::Pcap),
+        _ if buffer.rest().starts_with(&snoop::MAGIC) => Snoop::begin(buffer).map(Parser::Snoop),
+        _ if is_erf(buffer)? => Ok(Parser::Erf(Erf)),
+        _ => Err(CaptureError::NoCapture { found: describe(buffer.rest()) }),
+    }
+}
+
+/// ERF has no magic number. A few records are looked at.
+fn is_erf(buffer: &mut Buffer) -> Result<bool, CaptureError> {
+    const PROBED_BYTES: usize = 1 << 16;
+    let has_more = buffer.fill(PROBED_BYTES).map_err(|e| CaptureError::Io(io::Error::other(e)))?;
+    Ok(Erf::fits(buffer.rest(), !has_more))
+}
+
+/// Unpacks zstd, frame after frame, as tools leave them that compress in parallel.
+struct Zstd<R: Read> {
+    input: Option<R>,
+    frame: Option<Box<StreamingDecoder<R, FrameDecoder>>>,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(input: R) -> Zstd<R> {
+        Zstd { input: Some(input), frame: None }
+    }
+
+    fn next_frame(&mut self) -> io::Result<bool> {
+        let Some(mut input) = self.input.take() else { return Ok(false) };
+        if input.fill_buf()?.is_empty() {
+            return Ok(false);
         }
-        Some([0x34, 0xcd, 0xb2, 0xa1] | [0xa1, 0xb2, 0xcd, 0x34]) => Err(CaptureError::Unsupported(
-            "a pcap file in the modified format of Alexey Kuznetsov's patch; expected is pcap or pcapng (editcap converts it)".into(),
-        )),
-        _ => Err(CaptureError::NoCapture { found: describe(head) }),
+        let decoder = StreamingDecoder::new(input).map_err(io::Error::other)?;
+        self.frame = Some(Box::new(decoder));
+        Ok(true)
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(frame) = &mut self.frame {
+                let n = frame.read(out)?;
+                if n > 0 || out.is_empty() {
+                    return Ok(n);
+                }
+                self.input = self.frame.take().map(|frame| frame.into_inner());
+            }
+            if !self.next_frame()? {
+                return Ok(0);
+            }
+        }
     }
 }
 

@@ -75,8 +75,23 @@ table! {
         limited_queue_s: F64(f64) = "s in which the congestion window limited, with a queue on the path",
         limited_loss_s: F64(f64) = "s in which the congestion window limited without a queue after losses, or a loss was repaired",
         limited_cwnd_s: F64(f64) = "s in which the congestion window limited, with neither queue nor loss",
-        limited_outage_s: F64(f64) = "s in which the receiver was silent over two timeouts, or for a second",
+        limited_outage_s: F64(f64) = "s in which the receiver was silent over two timeouts, or over one and for a second",
         limited_air_s: F64(f64) = "s in which the congestion window limited, with a queue, and the air was taken: captures in monitor mode",
+        limited_paced_s: F64(f64) = "s in which data waited for pacing or for a shaper before the capture: nothing prompted it, in the middle of a write",
+        limited_steady_s: F64(f64) = "s of pauses without a prompt at one rate, after full segments: the sender's application, pacing or a shaper, which look alike",
+        role: Str(Cow<'static, str>) = "client (it sent the SYN) or server; empty: the capture has no SYN",
+        opening: Str(Cow<'static, str>) = "what became of the SYN: answered, refused (by RST), unanswered; empty: no SYN, or the capture ends too soon",
+        opening_ms: F64(f64) = "ms, from the connection's first SYN to the first packet of the other end",
+        asked_after_ms: F64(f64) = "ms, from that packet to the client's first data",
+        reset_by: Str(Cow<'static, str>) = "end that sent a RST before any FIN: source, destination; empty: none",
+        reset_cut: Bool(bool) = "at that RST data was not acknowledged, or its sender had not answered any",
+        one_way: Bool(bool) = "the capture has packets of one direction only",
+        longest_think_s: F64(f64) = "s, longest time from a request's last packet to the first packet of its answer",
+        window_closed_s: F64(f64) = "s in which the receiver's window was closed",
+        ends_closed: Bool(bool) = "the receiver's window was closed at the end of the connection",
+        line_bps: F64(f64) = "bit/s of payload, rate of the slowest line, NaN: not shown",
+        line_by: Str(Cow<'static, str>) = "how that shows: trains (stretched between capture and receiver), plateau (most bytes at one rate)",
+        path_bps: F64(f64) = "bit/s of payload sent while path or receive window limited",
     }
 }
 
@@ -86,7 +101,7 @@ table! {
         flow: U32(u32) = "number of the flow",
         from_s: F64(f64) = "s since the first packet of the capture",
         to_s: F64(f64) = "s, its end",
-        limit: Str(Cow<'static, str>) = "limit: receive_window, receiver_app, sender_app, think, idle, slow_start, queue, loss, cwnd, outage, air",
+        limit: Str(Cow<'static, str>) = "limit: receive_window, receiver_app, sender_app, think, idle, slow_start, queue, loss, cwnd, outage, air, paced, steady",
     }
 }
 
@@ -191,6 +206,39 @@ table! {
 }
 
 table! {
+    /// A connection of QUIC, as far as its packets show without being decrypted.
+    pub(crate) QuicConnections of QuicRow as "quic" {
+        place: U32(u32) = "number of the place of capture, from 0",
+        client: Str(Cow<'static, str>) = "address that opened the connection",
+        client_port: U32(u32) = "its UDP port",
+        server: Str(Cow<'static, str>) = "address of the server",
+        server_port: U32(u32) = "its UDP port",
+        version: Str(Cow<'static, str>) = "version of QUIC, hexadecimal; empty: the handshake is not in the capture",
+        start_s: F64(f64) = "s since the first packet of the capture, first packet",
+        end_s: F64(f64) = "s, last packet",
+        client_packets: U64(u64) = "datagrams of the client",
+        server_packets: U64(u64) = "datagrams of the server",
+        client_bytes: U64(u64) = "bytes in these datagrams, without headers of UDP",
+        server_bytes: U64(u64) = "the same of the server",
+        client_largest_bytes: U32(u32) = "bytes, largest datagram of the client",
+        server_largest_bytes: U32(u32) = "bytes, largest datagram of the server",
+        client_small_packets: U64(u64) = "datagrams with a short header of less than 60 bytes, mostly acknowledgements alone",
+        server_small_packets: U64(u64) = "the same of the server",
+        initial_packets: U64(u64) = "handshake datagrams of the client before the server's first; more than one: the first may have been lost",
+        rate_bps: F64(f64) = "bit/s of the direction with most bytes, headers of QUIC included, stalls left out",
+        handshake_far_ms: F64(f64) = "ms from the client's first datagram to the server's first, NaN: not captured, or repeated",
+        handshake_near_ms: F64(f64) = "ms from the server's first datagram to the client's next, NaN: not captured",
+        spin_samples: U64(u64) = "round trips by the spin bit (RFC 9000 section 17.4); 0: it does not spin, or too little was sent",
+        spin_min_ms: F64(f64) = "ms, least of these",
+        spin_mean_ms: F64(f64) = "ms, mean of these",
+        spin_max_ms: F64(f64) = "ms, greatest of these",
+        stalls: U64(u64) = "pauses of the direction with most bytes of at least 200 ms and four round trips",
+        stalled_s: F64(f64) = "s in these pauses",
+        longest_pause_s: F64(f64) = "s, longest pause of the direction with most bytes",
+    }
+}
+
+table! {
     /// Airtime of a station over time.
     pub(crate) Airtime of AirtimeRow as "airtime" {
         place: U32(u32) = "number of the place of capture, from 0",
@@ -213,6 +261,7 @@ pub(crate) struct Rows {
     pub limits: Limits,
     pub stations: Stations,
     pub airtime: Airtime,
+    pub quic: QuicConnections,
 }
 
 impl Rows {
@@ -227,6 +276,7 @@ impl Rows {
             self.limits.into_table(),
             self.stations.into_table(),
             self.airtime.into_table(),
+            self.quic.into_table(),
         ]
     }
 }

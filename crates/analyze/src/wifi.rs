@@ -6,6 +6,7 @@
 //! arrived. ACK and CTS have no sender: it is whom the frame before was sent to.
 
 mod airtime;
+pub(crate) mod radio;
 mod radiotap;
 
 use std::collections::VecDeque;
@@ -16,11 +17,9 @@ use airtcp_core::wifi::phy::Format;
 use hashbrown::HashMap;
 
 use self::airtime::Length;
-use self::radiotap::{Phy, Radiotap};
+use self::radio::{Phy, Radio};
 use crate::reader::Raw;
 use crate::tables::{AirtimeRow, Rows, StationRow};
-
-pub(crate) const LINKTYPE: u16 = 127;
 
 /// Pairs and senders that are told apart; a flood of invented addresses may not take the memory.
 const PAIRS: usize = 4096;
@@ -206,11 +205,18 @@ fn frame(bytes: &[u8]) -> Option<Frame> {
     Some(Frame { kind: first, retry: flags & RETRY != 0, protected: flags & PROTECTED != 0, to, from, number, tid })
 }
 
+/// True for a frame of 802.11 as a card in monitor mode hands it over.
+pub(crate) fn is_monitor(raw: &Raw) -> bool {
+    radio::is_monitor(raw.link_type)
+        && (raw.link_type != radio::link_type::PPI
+            || radio::parse(raw.link_type, raw.data).is_none_or(|tap| tap.inner == radio::link_type::IEEE802_11))
+}
+
 impl Air {
     /// A frame is heard. Says whether it carries what the capture has shown already: a copy that
     /// its radio repeated.
     pub(crate) fn on_frame(&mut self, now: Time, raw: &Raw) -> bool {
-        let heard = radiotap::parse(raw.data).and_then(|tap| {
+        let heard = radio::parse(raw.link_type, raw.data).and_then(|tap| {
             let bytes = raw.data.get(tap.length..)?;
             Some((tap, bytes, frame(bytes)?))
         });
@@ -278,7 +284,7 @@ impl Air {
     }
 
     /// `number`: of data.
-    fn extend_ppdu(&mut self, now: Time, pair: usize, tap: &Radiotap, wire_bytes: usize, number: Option<u16>) {
+    fn extend_ppdu(&mut self, now: Time, pair: usize, tap: &Radio, wire_bytes: usize, number: Option<u16>) {
         let bytes = u32::try_from(wire_bytes).unwrap_or(u32::MAX);
         let same = |ppdu: &&mut Ppdu| {
             ppdu.pair == pair
@@ -436,7 +442,7 @@ impl Air {
 
 impl Pair {
     /// Says whether it is a copy of what was heard before.
-    fn on_data(&mut self, f: &Frame, tap: &Radiotap, wire_bytes: usize) -> bool {
+    fn on_data(&mut self, f: &Frame, tap: &Radio, wire_bytes: usize) -> bool {
         self.data += 1;
         self.data_bytes += wire_bytes as u64;
         self.retries += u64::from(f.retry);

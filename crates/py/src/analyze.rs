@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use airtcp_analyze::{Analyzer, CaptureError as Fault, Opener, Options, Place, Reader, Summary, UnixTime};
+use airtcp_analyze::{Analyzer, CaptureError as Fault, Opener, Options, Packing, Place, Reader, Summary, UnixTime};
+use airtcp_core::units::Span;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -141,12 +142,24 @@ impl Analysis {
     /// Description of the capture.
     fn capture(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let summary = py.detach(|| self.analyzer().summary());
-        let Summary { format, gzip, link_types, snap_bytes, packets, tcp_packets, connections, bytes, first, last } =
-            summary;
+        let Summary {
+            format,
+            packing,
+            link_types,
+            snap_bytes,
+            packets,
+            tcp_packets,
+            connections,
+            bytes,
+            first,
+            last,
+            copies,
+            dns,
+        } = summary;
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let capture = PyDict::new(py);
         capture.set_item("format", format)?;
-        capture.set_item("gzip", gzip)?;
+        capture.set_item("packing", packing.map(Packing::name))?;
         capture.set_item("link_types", link_types)?;
         capture.set_item("snap_bytes", snap_bytes)?;
         capture.set_item("packets", packets)?;
@@ -157,6 +170,19 @@ impl Analysis {
         capture.set_item("last_s", last.map(|time| seconds(time.as_ns())))?;
         let duration = first.zip(last).map(|(first, last)| seconds(last.since(first).as_ns()));
         capture.set_item("duration_s", duration)?;
+        capture.set_item("copies", copies)?;
+        let span_s = |span: Span| seconds(span.as_ns());
+        let names = PyDict::new(py);
+        names.set_item("questions", dns.questions)?;
+        names.set_item("repeated", dns.repeated)?;
+        names.set_item("answers", dns.answers)?;
+        names.set_item("unanswered", dns.unanswered)?;
+        names.set_item("failed", dns.failed)?;
+        names.set_item("slow", dns.slow)?;
+        names.set_item("median_s", dns.median.map(span_s))?;
+        names.set_item("longest_s", dns.longest.map(span_s))?;
+        names.set_item("server", dns.server.map(|address| address.to_string()))?;
+        capture.set_item("dns", names)?;
         Ok(capture.unbind())
     }
 

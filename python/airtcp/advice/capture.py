@@ -28,7 +28,10 @@ LONGEST_S: Final = 30.0
 MAGIC: Final = (
     *(bytes.fromhex(one) for one in ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")),  # pcap
     bytes.fromhex("0a0d0d0a"),  # pcapng
+    *(bytes.fromhex(one) for one in ("a1b2cd34", "34cdb2a1")),  # pcap by Kuznetsov's patch
+    b"snoo",
     bytes.fromhex("1f8b"),  # gzip
+    bytes.fromhex("28b52ffd"),  # zstd
 )
 
 
@@ -59,7 +62,7 @@ def advise_capture(
     """Finds the twin of a capture's network, proves it, and tries every remedy on it.
 
     Args:
-        path: a capture, taken at the sender or between it and the bottleneck.
+        path: a capture, taken at either end of its connections or between.
         seeds: runs of each remedy.
         most_seeds: as many are run of what may help while the first ones do not settle it.
         research: also try remedies that no released system has.

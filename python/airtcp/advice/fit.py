@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from airtcp.advice.observed import PACKET_BYTES, SHARE, STEP_S, FlowTrace, NoTwinError, Observed
+from airtcp.advice.observed import LEAST_S, PACKET_BYTES, SHARE, STEP_S, FlowTrace, NoTwinError, Observed
 from airtcp.advice.twin import (
     AIR_MS,
     AIR_QUEUES,
@@ -34,14 +34,13 @@ from airtcp.advice.twin import (
     distance,
     line_bps,
     rate_of_payload,
+    round_trips,
     run,
     scenario,
 )
 
 Json = dict[str, Any]
 
-LEAST_S: Final = 4.0
-"""Shorter captures have no two parts worth comparing."""
 REFINED: Final = 3
 """Pairs of queue and control that the search refines."""
 GENERATIONS: Final = 6
@@ -124,15 +123,15 @@ class Proof:
         """The proof as JSON values."""
 
         def pair(values: tuple[float, float]) -> Json:
-            return {"predicted": float(f"{values[0]:.6g}"), "seen": float(f"{values[1]:.6g}")}
+            return {"predicted": _finite(values[0]), "seen": _finite(values[1])}
 
         return {
             "holds": self.holds,
             "goodput_bps": pair(self.goodput_bps),
             "rtt_ms": {f"p{quantile}": pair(values) for quantile, values in self.rtt_ms.items()},
             "retransmissions": pair(self.resent),
-            "goodput_error": round(self.goodput_error, 4),
-            "rtt_p95_error": round(self.rtt_error, 4),
+            "goodput_error": _finite(round(self.goodput_error, 4)),
+            "rtt_p95_error": _finite(round(self.rtt_error, 4)),
         }
 
 
@@ -272,7 +271,8 @@ class _Search:
 
     def _distance(self, path: Path, seeds: int | None = None) -> float:
         found = [
-            distance(self._run(path, seed), self.theirs, self.weights) for seed in range(1, (seeds or _seeds(path)) + 1)
+            distance(self._run(path, seed), self.theirs, self.weights, is_at_losses=self.observed.is_at_losses)
+            for seed in range(1, (seeds or _seeds(path)) + 1)
         ]
         # Of models that fit alike, the plain one counts.
         return float(np.mean(found)) + PLAINER * ((path.queue not in DROP_TAIL) + (path.loss > 0))
@@ -296,7 +296,7 @@ def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin
         NoTwinError: the capture is too short.
     """
     if observed.duration_s < LEAST_S:
-        raise NoTwinError(f"the capture has {observed.duration_s:.1f} s: a twin needs {LEAST_S:g} s or more")
+        raise NoTwinError(f"its largest transfer has {observed.duration_s:.1f} s: a twin needs {LEAST_S:g} s or more")
     until_s = math.floor(observed.duration_s * SHARE / STEP_S) * STEP_S
     search = _Search(observed, until_s, tell)
     if not search.flows:
@@ -451,7 +451,11 @@ def _spread(close: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def prove(observed: Observed, path: Path, until_s: float) -> Proof:
-    """Holds a path against the part of the capture from `until_s` on."""
+    """Holds a path against the part of the capture from `until_s` on.
+
+    Raises:
+        NoTwinError: nothing passes in that part.
+    """
     document = scenario(observed, path)
     seen = [flow.trace for flow in observed.flows]
     first = round(until_s / STEP_S) - 1
@@ -462,16 +466,20 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
         last = min(last, traces[0].acked.size - 1)
         runs.append(traces)
 
-    def quantiles(traces: Sequence[FlowTrace]) -> dict[int, float]:
-        pooled = np.concatenate([trace.srtt_ms[first : last + 1] for trace in traces])
-        pooled = pooled[~np.isnan(pooled)]
+    def quantiles(traces: Sequence[FlowTrace], *, is_at_losses: bool = False) -> dict[int, float]:
+        pooled = np.concatenate([round_trips(trace, first, last + 1, is_at_losses=is_at_losses) for trace in traces])
         return {q: float(np.percentile(pooled, q)) if pooled.size else math.nan for q in (5, 50, 95)}
 
     def resent(traces: Sequence[FlowTrace]) -> float:
         return float(sum(trace.resent[last] - trace.resent[first] for trace in traces))
 
     theirs = quantiles(seen)
-    ours = [quantiles(traces) for traces in runs]
+    if not rate_of_payload(seen, first, last) > 0 or not math.isfinite(theirs[95]):
+        raise NoTwinError(
+            "in the second half of its largest transfer nothing is acknowledged, so that a twin cannot be held against "
+            "it: capture a longer one"
+        )
+    ours = [quantiles(traces, is_at_losses=observed.is_at_losses) for traces in runs]
     return Proof(
         (
             float(np.mean([8 * rate_of_payload(traces, first, last) for traces in runs])),
@@ -486,6 +494,11 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
 def _relative_deviation(values: Sequence[float]) -> float:
     mean = float(np.mean(values))
     return float(np.std(values, ddof=1)) / mean if mean > 0 and len(values) > 1 else 0.0
+
+
+def _finite(value: float) -> float | None:
+    """A value as JSON has it; `None`: there is none."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def _error(predicted: float, seen: float) -> float:

@@ -18,13 +18,17 @@ Each estimate is a formula over the tables of `airtcp analyze`:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from airtcp.advice.stretch import PAUSE_S, Stretch, payload, stretches
+from airtcp.advice.vantage import LEAST_SAMPLES, Tables, View, view
 
 if TYPE_CHECKING:
     from airtcp.analysis.results import Analysis
@@ -39,6 +43,29 @@ SHARE: Final = 0.5
 LEAST_BYTES: Final = 100_000
 """Flows with less data say too little."""
 MOST_FLOWS: Final = 20
+LEAST_S: Final = 4.0
+"""Shorter transfers have no two parts worth comparing."""
+MOST_S: Final = 600.0
+"""The beginning of a longer transfer is modelled: a run of the whole takes too long."""
+LEAST_FLOW_S: Final = 1.0
+"""A flow that begins later before the end says nothing."""
+MOST_PAUSED: Final = 0.3
+"""Part of the time in which the applications may pause."""
+MOST_HIDDEN: Final = 0.2
+"""Part of the data that flows of the same direction may carry whose round trips do not show."""
+MOST_MISSED: Final = 0.1
+"""Part of the packets that the capture may have missed."""
+COARSE_MS: Final = 0.9
+MOST_COARSE_MS: Final = 1000.0
+COARSE: Final = 20.0
+"""A clock of steps between these must be so many times finer than the round trips."""
+OFF_STEP: Final = 0.02
+ON_STEP: Final = 0.95
+"""Part of the times that are whole steps apart, to within `OFF_STEP`, by which a coarse clock is known."""
+LEAST_MS: Final = 0.01
+LEAST_BPS: Final = 1e3
+MOST_BPS: Final = 1e12
+"""Rates that a twin can have."""
 PACKET_BYTES: Final = 1500
 OVERHEAD_BYTES: Final = 52
 """IP and TCP headers with timestamps."""
@@ -106,6 +133,8 @@ class Observed:
     """Whether packets come through in bursts far above the rate, as a radio's A-MPDUs do, and not one by one."""
     left_out: tuple[str, ...]
     """Notes on what the twin leaves out."""
+    is_at_losses: bool = False
+    """Whether round trips are known at losses only."""
 
 
 class NoTwinError(ValueError):
@@ -116,67 +145,48 @@ def observe(analysis: Analysis) -> Observed:
     """Traces and estimates of a capture.
 
     Raises:
-        NoTwinError: no flow in it shows the path.
+        NoTwinError: it does not show enough of a path. The message says what is missing, and what would help.
     """
     rows = analysis.flows.sort("payload_bytes", descending=True).collect().to_dicts()
-    big = [row for row in rows if (row["payload_bytes"] or 0) >= LEAST_BYTES]
-    if not big:
-        raise NoTwinError(f"no flow with {LEAST_BYTES // 1000} kB of data: there is nothing to model")
-    seen = [row for row in big if row["vantage"] != "receiver" and (row["rtt_samples"] or 0) >= 20]
-    if not seen:
-        raise NoTwinError("captured at the receiver, where round trips do not show: capture at the sender")
-    notes = []
-    if len(big) > len(seen):
-        notes.append(f"{len(big) - len(seen)} flows whose sender is beyond the path")
-    if len(seen) > MOST_FLOWS:
-        notes.append(f"the {len(seen) - MOST_FLOWS} smallest flows")
-        seen = seen[:MOST_FLOWS]
-    numbers = [row["flow"] for row in seen]
-    kept = {
-        name: analysis[name].filter(pl.col("flow").is_in(numbers)).sort("time_s").collect()
-        for name in ("rtt_samples", "segments", "retransmissions", "windows")
-    }
-    origin = min(row["start_s"] for row in rows)
-    duration_s = max(row["end_s"] for row in rows) - origin
+    views, notes = _views(analysis, rows)
+    views, stretch, more = _chosen(views)
+    notes += more
+    if stretch.span_s > MOST_S:
+        notes.append(f"all after the first {MOST_S:g} s of the transfer")
+        stretch = replace(stretch, end_s=stretch.begin_s + MOST_S)
+    if len(views) > MOST_FLOWS:
+        notes.append(f"the {len(views) - MOST_FLOWS} smallest flows")
+        views = sorted(views, key=lambda view: payload(view, stretch.begin_s, stretch.end_s))[-MOST_FLOWS:]
+    views = [replace(view, tables=_within(view.tables, stretch)) for view in views]
+    origin = min(_start_s(view) for view in views)
+    ends = {view.number: _end_s(view, stretch) for view in views}
+    duration_s = max(ends.values()) - origin
     until_s = duration_s * SHARE
     grid = np.arange(1, max(2, int(duration_s / STEP_S)) + 1, dtype=np.float64) * np.float64(STEP_S)
-    near = {row["flow"]: row["rtt_near_min_ms"] or 0.0 for row in seen}
-    parts = {n: {name: table.filter(pl.col("flow") == n) for name, table in kept.items()} for n in numbers}
     early = {
-        n: {name: table.filter(pl.col("time_s") <= origin + until_s) for name, table in part.items()}
-        for n, part in parts.items()
+        view.number: {name: table.filter(pl.col("time_s") <= origin + until_s) for name, table in view.tables.items()}
+        for view in views
     }
-    flows = []
-    for row in seen:
-        part = parts[row["flow"]]
-        window = part["windows"]["receive_window_bytes"].max()
-        limits = window is not None and float(row["flight_max_bytes"]) >= 0.9 * float(window)  # type: ignore[arg-type]
-        ended = row["end_s"] < origin + duration_s - 1.0
-        # Offload shows packets of many segments; on the wire they are as long as the MSS at most.
-        mean = float(row["payload_bytes"]) / max(1, row["data_packets"])
-        packets = round(float(row["payload_bytes"]) / min(mean, float(row["mss_bytes"] or mean)))
-        flows.append(
-            ObservedFlow(
-                row["flow"],
-                row["source"],
-                row["destination"],
-                row["start_s"] - origin,
-                row["end_s"] - origin,
-                int(row["unique_bytes"]) if ended else None,
-                float(early[row["flow"]]["rtt_samples"]["rtt_ms"].min() or row["rtt_min_ms"]),  # type: ignore[arg-type]
-                float(near[row["flow"]]),
-                packets / max(1, _acks_of(rows, row)),
-                float(window) if limits and window is not None else None,  # type: ignore[arg-type]
-                float(row["payload_bytes"]),
-                packets,
-                *_trace(part, origin, grid, near[row["flow"]]),
-            )
-        )
+    flows = [
+        _flow(view, early[view.number], rows, origin, ends[view.number], duration_s, grid)
+        for view in sorted(views, key=lambda view: -view.row["payload_bytes"])
+        if _start_s(view) - origin < duration_s - LEAST_FLOW_S
+    ]
+    if duration_s < LEAST_S or not flows:
+        raise NoTwinError(f"its largest transfer has {duration_s:.1f} s: a twin needs {LEAST_S:g} s or more")
+    first = {view.number: view for view in views}
     flows = _without_shared_queue(flows, int((grid <= until_s).sum()))
-    rate_bps, is_saturated = _rate(flows, grid[grid <= until_s])
+    is_at_losses = any(view.is_at_losses for view in views)
+    if is_at_losses:
+        _check_repairs(views, origin + until_s)
+    seen_grid = grid[grid <= until_s]
+    rate_bps, is_saturated = _rate(flows, seen_grid, _arrived(views, origin, seen_grid) if is_at_losses else None)
     if not is_saturated:
         rate_bps = max([rate_bps, *(_burst_bps(early[flow.number], flow) for flow in flows)])
-    buffer_packets, loss, lost, burst_packets = _losses(flows, early, rate_bps)
+    if not LEAST_BPS <= rate_bps <= MOST_BPS:
+        raise NoTwinError(f"the rate seems to be {rate_bps:.3g} bit/s: the capture's times are too coarse, or wrong")
+    flows = [_with_packet(flow, first[flow.number], rate_bps) for flow in flows]
+    buffer_packets, loss, lost, burst_packets = _losses(flows, early, rate_bps, is_at_losses=is_at_losses)
     if burst_packets > 1:
         notes.append(f"random losses come some {burst_packets:.0f} packets at a time: the twin loses one each time")
     is_bursty = is_saturated and _is_bursty(flows, early, rate_bps)
@@ -190,10 +200,235 @@ def observe(analysis: Analysis) -> Observed:
         loss,
         lost,
         burst_packets,
-        longest_ms * 1e-3 * rate_bps / 8 / PACKET_BYTES,
+        max(0.0, longest_ms) * 1e-3 * rate_bps / 8 / PACKET_BYTES,
         is_bursty,
         tuple(notes),
+        is_at_losses,
     )
+
+
+def _views(analysis: Analysis, rows: Sequence[Json]) -> tuple[list[View], list[str]]:
+    """The flows that may show their path, and notes on the others."""
+    if not any(row["payload_bytes"] for row in rows):
+        raise NoTwinError("no TCP connection with data is in it: a twin needs one with 100 kB or more")
+    big = [row for row in rows if row["payload_bytes"] >= LEAST_BYTES]
+    if not big:
+        raise NoTwinError(
+            f"no flow with {LEAST_BYTES // 1000} kB of data, the largest has {_size(rows[0]['payload_bytes'])}: "
+            f"capture a longer upload or download"
+        )
+    seen = [row for row in big if _is_acked(row)]
+    if not seen:
+        raise NoTwinError("it has no ACKs of its largest flow, only the data: capture both directions")
+    whole = [row for row in seen if _missed(row) <= MOST_MISSED]
+    if not whole:
+        raise NoTwinError(
+            f"the capture missed {_percent(_missed(seen[0]))} of the packets of its largest flow: capture headers "
+            "only (tcpdump -s 128), or with a larger buffer (-B 16384)"
+        )
+    numbers = [row["flow"] for row in whole]
+    kept = {
+        name: analysis[name].filter(pl.col("flow").is_in(numbers)).sort("time_s").collect()
+        for name in ("rtt_samples", "segments", "retransmissions", "windows")
+    }
+    parts = {name: table.partition_by("flow", as_dict=True) for name, table in kept.items()}
+    elsewhere = [row["flow"] for row in whole if row["vantage"] != "sender"]
+    is_data = (pl.col("kind") == "data") & pl.col("flow").is_in(elsewhere)
+    came_s = kept["segments"].filter(is_data)["time_s"].to_numpy()
+    views = [
+        view(row, {name: parts[name].get((row["flow"],), kept[name].clear()) for name in kept}, came_s) for row in whole
+    ]
+    left_out = len(big) - len(views)
+    return views, [f"{_flows(left_out)} of which the capture has a part only"] if left_out else []
+
+
+def _chosen(views: Sequence[View]) -> tuple[list[View], Stretch, list[str]]:
+    """The flows and the stretch that are modelled: those of one direction, with most bytes."""
+    sides = [[one for one in views if one.side == name] for name in ("sender", "receiver", "repairs", "hidden")]
+    best = [(side, max(found, key=_worth)) for side in sides if (found := stretches(side))]
+    if not best:
+        raise NoTwinError("nothing of its largest flow is acknowledged: capture both directions, and for longer")
+    usable = [(side, found) for side, found in best if _fault(found) is None]
+    clear = [(side, found) for side, found in usable if side[0].kind != "hidden"]
+    if not usable:
+        raise NoTwinError(str(_fault(max((found for _, found in best), key=_worth))))
+    if not clear:
+        raise NoTwinError(_why_hidden(usable[0][0][0]))
+    side, stretch = max(clear, key=lambda pair: pair[1].payload_bytes)
+    hidden = [one for one in views if one.kind == "hidden" and side[0].kind != "sender"]
+    beside = sum(payload(one, stretch.begin_s, stretch.end_s) for one in hidden)
+    if beside > MOST_HIDDEN * (beside + stretch.payload_bytes):
+        raise NoTwinError(_why_hidden(hidden[0]))
+    _check_clock(side)
+    chosen = [one for one in side if payload(one, stretch.begin_s, stretch.end_s) >= LEAST_BYTES]
+    if not chosen:
+        raise NoTwinError(
+            f"no flow has {LEAST_BYTES // 1000} kB without a pause of {PAUSE_S:g} s: "
+            "capture a longer upload or download"
+        )
+    reasons = {
+        "whose round trips do not show": sum(one.kind == "hidden" for one in views),
+        "of the other direction": sum(one.kind != "hidden" and one.side != side[0].side for one in views),
+        "at other times, or with pauses": len(side) - len(chosen),
+    }
+    return chosen, stretch, [f"{_flows(count)} {why}" for why, count in reasons.items() if count]
+
+
+def _check_clock(views: Sequence[View]) -> None:
+    """Refuses times whose steps hide the round trips."""
+    times = np.unique(np.concatenate([view.tables["segments"]["time_s"].to_numpy() for view in views]))
+    typical_ms = float(np.median(np.concatenate([view.tables["rtt_samples"]["rtt_ms"].to_numpy() for view in views])))
+    step_ms = float(np.diff(times).min()) * 1e3 if times.size > 1 else 0.0
+    if not COARSE_MS <= step_ms <= MOST_COARSE_MS or typical_ms >= COARSE * step_ms:
+        return
+    # Packets of a slow line are far apart as well, but not by whole steps.
+    steps = np.diff(times) * 1e3 / step_ms
+    if np.mean(np.abs(steps - np.round(steps)) < OFF_STEP) >= ON_STEP:
+        raise NoTwinError(
+            f"its times come in steps of {step_ms:.3g} ms, too coarse for its round trips: capture with a finer clock"
+        )
+
+
+def _check_repairs(views: Sequence[View], until_s: float) -> None:
+    """Refuses captures whose round trips show at losses only, where a half has none."""
+    times = np.concatenate([view.tables["rtt_samples"]["time_s"].to_numpy() for view in views])
+    if not (times <= until_s).any() or not (times > until_s).any():
+        raise NoTwinError(_why_hidden(views[0]))
+
+
+def _worth(stretch: Stretch) -> tuple[bool, float]:
+    """Whether a stretch is long enough, and its bytes."""
+    return _fault(stretch) is None, stretch.payload_bytes
+
+
+def _fault(stretch: Stretch) -> str | None:
+    """The reason why a stretch has no twin, and what would help."""
+    if stretch.span_s < LEAST_S:
+        return (
+            f"its largest transfer without a pause has {_size(stretch.payload_bytes)} in {stretch.span_s:.2g} s: "
+            f"a twin needs {LEAST_S:g} s or more, half of them to hold it against. "
+            "Capture a longer upload or download"
+        )
+    if stretch.paused_s > MOST_PAUSED * stretch.span_s:
+        return (
+            f"in {_percent(stretch.paused_s / stretch.span_s)} of the time nothing is on its way, "
+            "since the application pauses: a twin always has something to send. "
+            "Capture a longer upload or download"
+        )
+    return None
+
+
+def _why_hidden(one: View) -> str:
+    """The reason why a flow's round trips do not show, and what would help."""
+    row = one.row
+    if row["rtt_samples"] < LEAST_SAMPLES:
+        return (
+            f"its largest flow has {row['data_packets']} packets of data and {row['acks']} ACKs, and shows "
+            f"{row['rtt_samples']} round trips: a twin needs {LEAST_SAMPLES}. Capture both directions whole, with "
+            "offloads off (ethtool -K DEV gro off lro off)"
+        )
+    return (
+        "a queue before the place of the capture shows with TCP timestamps, or at losses, and this connection has "
+        "neither, or too few: capture at the sender, or switch them on (Linux: sysctl "
+        "net.ipv4.tcp_timestamps=1, Windows: netsh int tcp set global timestamps=enabled)"
+    )
+
+
+def _is_acked(row: Json) -> bool:
+    """Whether the capture has ACKs of the data that it shows."""
+    return bool(row["acks"]) and (row["goodput_bps"] is not None or bool(row["rtt_samples"]))
+
+
+def _missed(row: Json) -> float:
+    """Packets that the capture missed, as a part of all."""
+    return float(row["lost_before_capture"] / max(1, row["lost_before_capture"] + row["data_packets"]))
+
+
+def _flows(count: int) -> str:
+    return f"{count} flow{'' if count == 1 else 's'}"
+
+
+def _size(payload_bytes: float) -> str:
+    return f"{payload_bytes / 1e3:.0f} kB" if payload_bytes < 1e6 else f"{payload_bytes / 1e6:.3g} MB"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"
+
+
+def _within(tables: Tables, stretch: Stretch) -> dict[str, pl.DataFrame]:
+    """The rows of a stretch."""
+    is_in = pl.col("time_s").is_between(stretch.begin_s, stretch.end_s + PAUSE_S)
+    return {name: table.filter(is_in) for name, table in tables.items()}
+
+
+def _start_s(view: View) -> float:
+    """When a connection would have begun whose first data leaves when the flow's does in this part of the capture."""
+    data = view.tables["segments"].filter(pl.col("kind") == "data")
+    least_ms = float(view.tables["rtt_samples"]["rtt_ms"].min() or 0.0) + view.near_ms  # type: ignore[arg-type]
+    began_s = float(view.row["start_s"])
+    first_s = float(data["time_s"].min() or 0.0) - least_ms / 1e3  # type: ignore[arg-type]
+    # A handshake may take longer than the least round trip.
+    has_begun = view.kind == "sender" and first_s - began_s < least_ms / 1e3
+    return began_s if has_begun else max(first_s, began_s)
+
+
+def _end_s(view: View, stretch: Stretch) -> float:
+    """When the flow ends within a stretch: with its connection, or with its last ACK before a pause."""
+    last_s = min(float(view.tables["segments"]["time_s"].max() or np.inf), stretch.end_s)  # type: ignore[arg-type]
+    return min(float(view.row["end_s"]), last_s + PAUSE_S) if view.row["end_s"] - last_s <= PAUSE_S else last_s
+
+
+def _flow(
+    one: View,
+    early: Tables,
+    rows: Sequence[Json],
+    origin: float,
+    end_s: float,
+    duration_s: float,
+    grid: Array,
+) -> ObservedFlow:
+    """A flow of the twin."""
+    row, part = one.row, one.tables
+    window, flight = (part["windows"][name].max() for name in ("receive_window_bytes", "flight_bytes"))
+    # Without the SYN the window is not scaled.
+    limits = row["window_scale"] is not None and window and flight >= 0.9 * window  # type: ignore[operator]
+    # Offload shows packets of many segments; on the wire they are as long as the MSS at most.
+    mean = float(row["payload_bytes"]) / max(1, row["data_packets"])
+    length = min(mean, float(row["mss_bytes"] or mean))
+    data = part["segments"].filter(pl.col("kind").is_in(["data", "retransmission"]))
+    sent = float((data["seq_to"] - data["seq_from"]).sum())
+    new = payload(one, -np.inf, np.inf)
+    least = early["rtt_samples"]["rtt_ms"].min() or part["rtt_samples"]["rtt_ms"].min() or row["rtt_min_ms"]
+    if one.empty_ms is not None:
+        least = min(float(least or one.empty_ms), one.empty_ms)  # type: ignore[arg-type]
+    return ObservedFlow(
+        one.number,
+        row["source"],
+        row["destination"],
+        _start_s(one) - origin,
+        end_s - origin,
+        max(1, int(new)) if end_s < origin + duration_s - 1.0 else None,
+        max(float(least or 0.0), LEAST_MS),  # type: ignore[arg-type]
+        one.near_ms,
+        round(float(row["payload_bytes"]) / length) / max(1, _acks_of(rows, row)),
+        max(float(window), PACKET_BYTES) if limits else None,  # type: ignore[arg-type]
+        sent,
+        max(1, round(sent / length)),
+        *_trace(one, origin, grid),
+    )
+
+
+def _with_packet(flow: ObservedFlow, one: View, rate_bps: float) -> ObservedFlow:
+    """The flow with the time of a full packet in its round trips, where they come from those of SYNs.
+
+    At the sender each sample has it. A SYN has hardly any.
+    """
+    if one.kind == "sender" or not one.has_handshake:
+        return flow
+    packet_ms = PACKET_BYTES * 8e3 / rate_bps
+    trace = replace(flow.trace, srtt_ms=flow.trace.srtt_ms + packet_ms)
+    return replace(flow, rtt_min_ms=flow.rtt_min_ms + packet_ms, trace=trace, newest_ms=flow.newest_ms + packet_ms)
 
 
 def _acks_of(rows: Sequence[Json], row: Json) -> int:
@@ -202,24 +437,38 @@ def _acks_of(rows: Sequence[Json], row: Json) -> int:
     )
 
 
-def _trace(part: dict[str, pl.DataFrame], origin: float, grid: Array, near_ms: float) -> tuple[FlowTrace, Array]:
+def _trace(one: View, origin: float, grid: Array) -> tuple[FlowTrace, Array]:
+    part, near_ms = one.tables, one.near_ms
     acks = part["segments"].filter(pl.col("kind") == "ack")
     times, acked = acks["time_s"].to_numpy() - origin, acks["seq_to"].to_numpy().astype(np.float64)
     at = np.searchsorted(times, grid, side="right")
-    acked = np.concatenate([[1.0], np.maximum.accumulate(acked)]) - 1
+    # Within a stretch, from what had been acknowledged before.
+    before = float(acks["seq_from"][0]) if acks.height else 1.0
+    acked = np.concatenate([[before], np.maximum.accumulate(acked)]) - before
 
     def on_grid(at_s: Array, samples_ms: Array) -> Array:
         smoothed = np.concatenate([[np.nan], _smooth(samples_ms + near_ms)])
         return smoothed[np.searchsorted(at_s - origin, grid, side="right")]
 
     rtts = part["rtt_samples"]
-    newest = on_grid(rtts["time_s"].to_numpy(), rtts["rtt_ms"].to_numpy())
-    srtt = on_grid(*_of_sender(part))
+    if one.is_at_losses:
+        newest = srtt = _at_steps(rtts["time_s"].to_numpy() - origin, rtts["rtt_ms"].to_numpy(), grid)
+    else:
+        newest = on_grid(rtts["time_s"].to_numpy(), rtts["rtt_ms"].to_numpy())
+        srtt = on_grid(*_of_sender(part))
     resent = np.searchsorted(part["retransmissions"]["time_s"].to_numpy() - origin, grid, side="right")
     return FlowTrace(acked[at], srtt, resent.astype(np.float64)), newest
 
 
-def _of_sender(part: dict[str, pl.DataFrame]) -> tuple[Array, Array]:
+def _at_steps(times: Array, samples_ms: Array, grid: Array) -> Array:
+    """Samples at the steps of the grid in which they were taken, and NaN elsewhere."""
+    out = np.full(grid.size, np.nan)
+    at = np.searchsorted(grid, times)
+    out[at[at < grid.size]] = samples_ms[at < grid.size]
+    return out
+
+
+def _of_sender(part: Tables) -> tuple[Array, Array]:
     """Times and round trips in ms as the sender samples them: of the oldest packet that an ACK is the first to cover.
 
     A delayed ACK makes that longer than the newest packet's. Where the ACK covers something sent again, the sender has
@@ -287,10 +536,29 @@ def _go_together(a: Array, b: Array) -> bool:
     return bool(a.std() > 0 and b.std() > 0 and np.corrcoef(a, b)[0, 1] >= TOGETHER)
 
 
-def _rate(flows: Sequence[ObservedFlow], grid: Array) -> tuple[float, bool]:
-    """Rate at the IP layer, and whether a queue stood while it was seen."""
+STEADY: Final = 0.95
+"""Speeds within this part of the highest are those of a line that is always busy."""
+
+
+def _arrived(views: Sequence[View], origin: float, grid: Array) -> Array:
+    """Bytes of payload that have come to the capture, of all flows together."""
+    total = np.zeros(grid.size)
+    for one in views:
+        data = one.tables["segments"].filter(pl.col("kind").is_in(["data", "retransmission"]))
+        sums = np.concatenate([[0.0], np.cumsum((data["seq_to"] - data["seq_from"]).to_numpy().astype(np.float64))])
+        total += sums[np.searchsorted(data["time_s"].to_numpy() - origin, grid, side="right")]
+    return total
+
+
+def _rate(flows: Sequence[ObservedFlow], grid: Array, arrived: Array | None) -> tuple[float, bool]:
+    """Rate at the IP layer, and whether a queue stood while it was seen.
+
+    `arrived`: bytes that came over the line, where round trips between losses do not show. A line that is always busy
+    has one speed.
+    """
     size = grid.size
-    payload = sum((flow.trace.acked[:size] for flow in flows), start=np.zeros(size))
+    acked = sum((flow.trace.acked[:size] for flow in flows), start=np.zeros(size))
+    payload = acked if arrived is None else arrived
     per_packet = [flow.payload_bytes / max(1, flow.data_packets) for flow in flows]
     wire = payload * (1 + OVERHEAD_BYTES / max(200.0, float(np.mean(per_packet))))
     rtt_s = max(flow.rtt_min_ms for flow in flows) / 1e3
@@ -300,7 +568,12 @@ def _rate(flows: Sequence[ObservedFlow], grid: Array) -> tuple[float, bool]:
     speeds = (wire[steps:] - wire[:-steps]) * 8 / (steps * STEP_S)
     guess = float(np.percentile(speeds, 95)) if speeds.size else 0.0
     if guess <= 0:
-        raise NoTwinError("nothing was acknowledged: there is nothing to model")
+        raise NoTwinError(
+            "in the first half of its largest transfer hardly anything is acknowledged: capture a longer one"
+        )
+    if arrived is not None:
+        steady = speeds[speeds >= STEADY * guess]
+        return (float(np.median(steady)), True) if steady.size >= speeds.size / 2 else (guess, False)
     # The queue stands wherever any flow waits for more than two packets.
     above = np.zeros(grid.size)
     for flow in flows:
@@ -311,7 +584,7 @@ def _rate(flows: Sequence[ObservedFlow], grid: Array) -> tuple[float, bool]:
     resent = sum((flow.trace.resent[:size] for flow in flows), start=np.zeros(size))
     calm = resent[steps:] == resent[:-steps]
     for chosen in (full & calm, full):
-        if chosen.sum() >= 3:
+        if chosen.sum() >= 3 and np.median(speeds[chosen]) > 0:
             return float(np.median(speeds[chosen])), True
     return guess, False
 
@@ -324,7 +597,7 @@ MOST_AT_ONCE: Final = 2.5
 """Packets that one acknowledgement in order covers at most."""
 
 
-def _burst_bps(part: dict[str, pl.DataFrame], flow: ObservedFlow) -> float:
+def _burst_bps(part: Tables, flow: ObservedFlow) -> float:
     """The rate at which bursts of packets are acknowledged."""
     acks = part["segments"].filter(pl.col("kind") == "ack")
     times, acked = acks["time_s"].to_numpy(), acks["seq_to"].to_numpy().astype(np.float64)
@@ -351,7 +624,7 @@ BURSTY: Final = 2.0
 """Speed of 16 packets, as a multiple of the rate, that a line does not reach and a radio exceeds."""
 
 
-def _is_bursty(flows: Sequence[ObservedFlow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float) -> bool:
+def _is_bursty(flows: Sequence[ObservedFlow], parts: Mapping[int, Tables], rate_bps: float) -> bool:
     """Whether one in twenty runs of 16 packets, of all flows together, is acknowledged far faster than the rate.
 
     On simulated networks of development the 95th percentile was 0.97 to 1.12 times the rate of lines, whatever their
@@ -380,14 +653,14 @@ def _is_bursty(flows: Sequence[ObservedFlow], parts: dict[int, dict[str, pl.Data
     return bool(np.percentile((acked[last] - acked[first]) * 8 / took, 95) > BURSTY * rate_bps)
 
 
-def _longest_ms(flow: ObservedFlow, part: dict[str, pl.DataFrame]) -> float:
+def _longest_ms(flow: ObservedFlow, part: Tables) -> float:
     """The longest waiting of a flow's packets, but for one in two hundred."""
     rtts = part["rtt_samples"]["rtt_ms"].to_numpy()
     return float(np.percentile(rtts, 99.5)) - flow.rtt_min_ms if rtts.size else 0.0
 
 
 def _losses(
-    flows: Sequence[ObservedFlow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float
+    flows: Sequence[ObservedFlow], parts: Mapping[int, Tables], rate_bps: float, *, is_at_losses: bool = False
 ) -> tuple[float | None, float, float, float]:
     """Packets that the queue held when it overflowed, and losses per data packet: those at no full queue, and all.
 
@@ -405,19 +678,21 @@ def _losses(
         sent = parts[flow.number]["segments"].filter(pl.col("kind") == "data")
         length = flow.payload_bytes / max(1, flow.data_packets)
         data += round(int((sent["seq_to"] - sent["seq_from"]).sum()) / length)
-        last = -1.0
+        last, is_known = -math.inf, False
         for time_s, waited_s in zip(table["time_s"].to_list(), table["waited_s"].to_list(), strict=True):
             lost += 1
             if time_s - last < 2 * flow.rtt_min_ms / 1e3:
-                weights[-1] += 1
+                if is_known:
+                    weights[-1] += 1
                 continue
-            last = time_s
+            last, is_known = time_s, False
             # Those acknowledged just before the loss was known were sent just before the lost one.
             until = np.searchsorted(times, time_s)
             first = np.searchsorted(times, time_s - min(waited_s or 0.0, 0.5 * flow.rtt_min_ms / 1e3 + 0.01))
-            near = rtts[max(0, first - 3) : until]
+            near = rtts[first if is_at_losses else max(0, first - 3) : until]
             if near.size:
-                waits.append(float(near.max()) - flow.rtt_min_ms)
+                is_known = True
+                waits.append(max(0.0, float(near.max()) - flow.rtt_min_ms))
                 weights.append(1)
     if not waits:
         return None, 0.0, 0.0, 1.0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from airtcp import _airtcp
 from airtcp.advice.observed import OVERHEAD_BYTES, PACKET_BYTES, STEP_S, FlowTrace, Observed, ObservedFlow
@@ -221,11 +222,29 @@ BINS: Final = 6
 QUANTILES: Final = (5, 25, 50, 75, 90, 98)
 
 
-def distance(ours: Sequence[FlowTrace], theirs: Sequence[FlowTrace], weights: Sequence[float]) -> float:
+def round_trips(trace: FlowTrace, first: int, last: int, *, is_at_losses: bool = False) -> NDArray[np.float64]:
+    """The smoothed round trips of some steps: of all, or of those in which packets are sent again."""
+    srtt_ms = trace.srtt_ms[first:last]
+    if is_at_losses:
+        resent = np.diff(trace.resent, prepend=0.0)[first:last]
+        # The first after some steps without: what follows in the same recovery meets a shorter queue.
+        is_first = (resent > 0) & (np.concatenate([[0.0], resent[:-1]]) == 0)
+        srtt_ms = srtt_ms[is_first]
+    return srtt_ms[~np.isnan(srtt_ms)]
+
+
+def distance(
+    ours: Sequence[FlowTrace],
+    theirs: Sequence[FlowTrace],
+    weights: Sequence[float],
+    *,
+    is_at_losses: bool = False,
+) -> float:
     """The distance of a run's traces from those of the capture, on the part that both have; 0: the same.
 
     Goodput over six parts of the time, quantiles of the smoothed round trip, and retransmissions, each as the logarithm
-    of a ratio; flows count by their bytes.
+    of a ratio; flows count by their bytes. Where the capture shows round trips at losses only, those of the run are
+    taken there as well.
     """
     total = 0.0
     for mine, other, weight in zip(ours, theirs, weights, strict=True):
@@ -236,8 +255,8 @@ def distance(ours: Sequence[FlowTrace], theirs: Sequence[FlowTrace], weights: Se
         a, b = (np.sort(np.diff(trace.acked[edges])) + floor for trace in (mine, other))
         speed = float(np.sqrt(np.mean(np.clip(np.log(a / b), -1, 1) ** 2)))
         speed += abs(float(np.log((mine.acked[size - 1] + floor) / (other.acked[size - 1] + floor))))
-        x, y = mine.srtt_ms[:size], other.srtt_ms[:size]
-        x, y = x[~np.isnan(x)], y[~np.isnan(y)]
+        x = round_trips(mine, 0, size, is_at_losses=is_at_losses)
+        y = round_trips(other, 0, size)
         delay = 1.0
         if x.size and y.size:
             delay = float(np.mean(np.abs(np.log(np.percentile(x, QUANTILES) / np.percentile(y, QUANTILES)))))

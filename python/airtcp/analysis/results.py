@@ -16,12 +16,14 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp._manifest import read_manifest
-from airtcp.analysis import limits, stations
+from airtcp.analysis import limits, quic, stations, verdict
+from airtcp.analysis.findings import findings
 from airtcp.results import MANIFEST, OfTables, Tables
 
 FORMAT: Final = "airtcp-analysis"
-FORMAT_VERSION: Final = 2
-"""2 has `limits`, `stations` and `airtime`, and columns for places of capture and round trips of the sender."""
+FORMAT_VERSION: Final = 3
+"""3 has openings, resets and rates of lines in `flows`, and names in `capture`. 2 has `limits`, `stations` and
+`airtime`, and columns for places of capture and round trips of the sender."""
 
 TABLES: Final = (
     "flows",
@@ -33,6 +35,7 @@ TABLES: Final = (
     "limits",
     "stations",
     "airtime",
+    "quic",
 )
 
 POLICIES: Final = {"efr": "EFR", "early_retransmit": "Early Retransmit", "rack": "RACK"}
@@ -137,6 +140,11 @@ class Analysis(OfTables):
         return self["stations"]
 
     @property
+    def quic(self) -> pl.LazyFrame:
+        """Connections of QUIC, as far as their packets show without being decrypted."""
+        return self["quic"]
+
+    @property
     def airtime(self) -> pl.LazyFrame:
         """Airtime of each station over time in a capture in monitor mode."""
         return self["airtime"]
@@ -144,7 +152,7 @@ class Analysis(OfTables):
     @cached_property
     def totals(self) -> Json:
         """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs received."""
-        return totals_of(self.tables)
+        return totals_of(self.tables, self.capture)
 
     def interesting(self, n: int) -> list[Json]:
         """The most interesting flows: those with timeouts first, then those with retransmissions, then the largest."""
@@ -175,7 +183,7 @@ SUMS: Final = (
 )
 
 
-def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
+def totals_of(tables: Mapping[str, pl.LazyFrame], capture: Mapping[str, Any]) -> Json:
     """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs received."""
     sums = (
         tables["flows"]
@@ -203,16 +211,27 @@ def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
     top = largest(tables, WHY_ROWS)
     return {
         **sums,
-        "why": [
-            {"flow": flow["flow"], "says": limits.why(flow), "limits": limits.shares(limits.spent(flow))}
-            | {"extra_delay_ms": limits.extra_ms(flow), "grade": limits.grade(flow)}
-            for flow in top
-        ],
+        "findings": findings(tables["flows"], capture),
+        "why": [_why(flow) for flow in top],
         "limits": limits.in_all(tables["flows"]),
         "stations": stations.loudest(tables["stations"]),
+        "quic": quic.largest(tables["quic"]),
         "vantage": dict(zip(places["vantage"].fill_null("").to_list(), places["n"].to_list(), strict=True)),
         "retransmissions_by_class": classes.to_dicts(),
         "timeouts_by_duplicate_acks": by_dup_acks(tables["timeouts"].collect()),
+    }
+
+
+def _why(flow: Json) -> Json:
+    """The verdict on a flow, and what it rests on."""
+    found = verdict.judge(flow)
+    return {
+        "flow": flow["flow"],
+        "verdict": None if found is None else found.name,
+        "says": "" if found is None else str(found),
+        "limits": limits.of_flow(flow),
+        "extra_delay_ms": limits.extra_ms(flow),
+        "grade": limits.grade(flow),
     }
 
 

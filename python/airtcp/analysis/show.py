@@ -11,7 +11,9 @@ from rich.text import Text
 
 from airtcp._text import amount, on_one_line
 from airtcp.analysis import limits, stations
+from airtcp.analysis.findings import is_main
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
+from airtcp.analysis.verdict import CANNOT_TELL
 
 FLOWS_SHOWN: Final = 10
 
@@ -43,16 +45,18 @@ def overview(analysis: Analysis) -> list[Table | Text]:
     totals = analysis.totals
     parts: list[Table | Text] = [Text(headline(analysis), style="bold"), Text("")]
     air = _air(analysis)
+    said: list[Table | Text] = [Text(text, style="bold") for text in first_sentences(analysis)]
+    said += [Text("")] if said else []
     if not totals["flows"]:
         what = "selected flow" if analysis.manifest["kept"] else "TCP"
-        return [*parts, *air, Text(f"The capture has no {what}.")]
-    parts = [*_why(analysis), *air, *parts]
+        return [*said, *parts, *air, *_quic(totals["quic"]), Text(f"The capture has no {what}.")]
+    parts = [*said, *_why(analysis), *air, *_quic(totals["quic"]), *parts]
     flows = [flow for flow in analysis.interesting(FLOWS_SHOWN) if flow["payload_bytes"]] or analysis.interesting(1)
     parts.append(_flows(flows, totals["flows"] - len(flows)))
     parts += [Text(_places(totals["vantage"])), Text("")]
-    if said := [flow for flow in flows if flow["timeouts"]]:
+    if late := [flow for flow in flows if flow["timeouts"]]:
         parts.append(Text("Timeouts", style="bold"))
-        parts += [Text(f"{flow['flow']}: {sentence(flow)}") for flow in said]
+        parts += [Text(f"{flow['flow']}: {sentence(flow)}") for flow in late]
         parts.append(Text(""))
     if totals["retransmitted_packets"]:
         parts.append(_classes(totals["retransmissions_by_class"], totals["spurious_retransmissions"]))
@@ -75,20 +79,35 @@ def answer(analysis: Analysis) -> str:
     return f"Flow {flow['flow']}, {size}. {why[0]['says']}"
 
 
+def first_sentences(analysis: Analysis) -> list[str]:
+    """The first sentences: events of the capture and what to do, most important first."""
+    totals = analysis.totals
+    failures = [one["says"] for one in totals["findings"]]
+    said = [says] if (says := answer(analysis)) else []
+    first = is_main(totals["findings"], totals["connections"]) or not _is_told(totals["why"])
+    told = [*failures, *said] if first else [*said, *failures]
+    quic = [totals["quic"][0]["says"]] if totals["quic"] else []
+    # The protocol that carried more comes first.
+    is_more = quic and totals["quic"][0]["bytes"] > totals["payload_bytes"]
+    return [*quic, *told] if is_more else [*told, *quic]
+
+
+def _is_told(why: Sequence[Row]) -> bool:
+    return bool(why) and why[0]["verdict"] not in (None, CANNOT_TELL)
+
+
 def _why(analysis: Analysis) -> list[Table | Text]:
-    says = answer(analysis)
-    if not says:
+    rows = {row["flow"]: row for row in analysis.totals["why"] if row["limits"]}
+    if not rows:
         return []
-    parts: list[Table | Text] = [Text(says, style="bold"), Text("")]
-    rows = {row["flow"]: row for row in analysis.totals["why"]}
     table = _table("Where the time went", space=0)
     table.add_column("flow", justify="right")
     for title in ("data\n", "RTT\nleast", "ms\n50 %", "\n95 %", "queue\ngrade"):
         table.add_column(title, justify="right")
     table.add_column("what held the sender back, of its time", ratio=1)
-    for flow in analysis.largest(len(rows)):
-        row = rows[flow["flow"]]
-        if not row["limits"]:
+    for flow in analysis.largest(len(analysis.totals["why"])):
+        row = rows.get(flow["flow"])
+        if row is None:
             continue
         table.add_row(
             str(flow["flow"]),
@@ -98,13 +117,37 @@ def _why(analysis: Analysis) -> list[Table | Text]:
             limits.brief(row["limits"]),
         )
     table.add_row("all", "", "", "", "", "", limits.brief(analysis.totals["limits"], len(limits.LIMITS)))
-    return [*parts, table, Text("")]
+    return [table, Text("")]
 
 
 def air_sentence(analysis: Analysis) -> str:
     """Who used the air, in one sentence; empty for captures that are not of monitor mode."""
     share = stations.busy(analysis.airtime, analysis.capture.get("duration_s"))
     return stations.sentence(analysis.totals["stations"], share)
+
+
+def _quic(rows: Sequence[Row]) -> list[Table | Text]:
+    if not rows:
+        return []
+    table = _table("QUIC", space=0)
+    table.add_column("client\nserver", overflow="fold", min_width=21)
+    for title in ("to server\n", "to client\n", "rate\nMbit/s", "RTT\nms", "mean\n", "pauses\n"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        rtt = row["spin_min_ms"]
+        if rtt is None and row["handshake_far_ms"] is not None:
+            rtt = row["handshake_far_ms"] + (row["handshake_near_ms"] or 0.0)
+        rate = row["rate_bps"]
+        table.add_row(
+            f"{row['client']}:{row['client_port']}\n{row['server']}:{row['server_port']}",
+            amount(row["client_bytes"]),
+            amount(row["server_bytes"]),
+            decimal(None if rate is None else rate / 1e6, 2),
+            decimal(rtt, 1),
+            decimal(row["spin_mean_ms"], 1),
+            count(row["stalls"]),
+        )
+    return [table, Text("")]
 
 
 def _air(analysis: Analysis) -> list[Table | Text]:

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from airtcp._text import amount
-from airtcp.analysis import limits, stations
+from airtcp.analysis import limits, stations, verdict
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
-from airtcp.analysis.show import CLASSES, air_sentence, answer, decimal
+from airtcp.analysis.show import CLASSES, air_sentence, decimal, first_sentences
 from airtcp.figure_style import COLOURS
 from airtcp.report import interactive
 from airtcp.report.model import Axis, Plot, Series
@@ -80,6 +80,8 @@ BANDS: Final = {
     "cwnd": Sign("congestion window", "0-1"),
     "outage": Sign("outage", "3-1"),
     "air": Sign("air", "1-1"),
+    "paced": Sign("pacing", "0-2"),
+    "steady": Sign("steady rate", "4-1"),
 }
 """Bands behind the time-sequence plot: what held the sender back."""
 
@@ -103,7 +105,7 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
         totals=totals,
         with_data=analysis.flows.filter(pl.col("data_packets") > 0).select(pl.len()).collect().item(),
         summary=_summary(totals),
-        answer=answer(analysis),
+        said=first_sentences(analysis),
         where=_where(analysis),
         air=air,
         air_says=air_sentence(analysis),
@@ -268,7 +270,7 @@ def _detail(analysis: Analysis, flow: Json) -> Json:
     return {
         "flow": flow,
         "title": f"{address(flow, 'source')} to {address(flow, 'destination')}",
-        "why": limits.why(flow),
+        "why": verdict.why(flow),
         "says": sentence(flow) if flow["timeouts"] else None,
         "facts": _facts(flow),
         "figures": [figure for figure in figures if figure is not None],

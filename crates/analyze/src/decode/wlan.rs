@@ -1,16 +1,9 @@
-//! 802.11 data frames, with or without radiotap's header before them. Only what carries an IP
+//! 802.11 data frames, with or without the header of a card in monitor mode before them. Only what carries an IP
 //! packet in the clear: no management and control frames, no A-MSDUs, no encrypted frames.
 
 use super::Skipped;
-use super::link::{be16, ether_payload, from};
-
-/// Radiotap: bit of the field *flags* in the presence word, and in it those of a frame check
-/// sequence at the end and of a frame that fails it.
-const PRESENT_TSFT: u32 = 1 << 0;
-const PRESENT_FLAGS: u32 = 1 << 1;
-const PRESENT_MORE: u32 = 1 << 31;
-const FLAG_DATA_PAD: u8 = 0x20;
-const FLAG_BAD_FCS: u8 = 0x40;
+use super::link::{ether_payload, from, network_layer};
+use crate::wifi::radio;
 
 /// IEEE 802.11-2020 section 9.2.4.1, frame control.
 mod control {
@@ -25,32 +18,19 @@ mod control {
 /// In the QoS control field: the frame body is an A-MSDU.
 const AMSDU: u8 = 0x80;
 
-pub(super) fn payload_after_radiotap(frame: &[u8]) -> Result<&[u8], Skipped> {
-    let le16 = |at: usize| be16(frame, at).map(u16::swap_bytes);
-    let length = usize::from(le16(2)?);
-    let first = u32::from(le16(4)?) | u32::from(le16(6)?) << 16;
-    let mut present = first;
-    let mut at = 8;
-    while present & PRESENT_MORE != 0 {
-        present = u32::from(le16(at)?) | u32::from(le16(at + 2)?) << 16;
-        at += 4;
+/// Payload behind the header of a card in monitor mode.
+pub(super) fn payload(link: u16, frame: &[u8]) -> Result<&[u8], Skipped> {
+    let radio = radio::parse(link, frame).ok_or(Skipped::Cut)?;
+    if radio.bad_fcs {
+        return Err(Skipped::BadFrame);
     }
-    let mut padded = false;
-    if first & PRESENT_FLAGS != 0 {
-        if first & PRESENT_TSFT != 0 {
-            at = at.next_multiple_of(8) + 8;
-        }
-        let flags = *frame.get(at).ok_or(Skipped::Cut)?;
-        if flags & FLAG_BAD_FCS != 0 {
-            return Err(Skipped::BadFrame);
-        }
-        padded = flags & FLAG_DATA_PAD != 0;
+    let inner = from(frame, radio.length)?;
+    match radio.inner {
+        radio::link_type::IEEE802_11 => body(inner, radio.padded),
+        // PPI may stand before other links.
+        other if other != link => network_layer(other, inner),
+        other => Err(Skipped::LinkType(other)),
     }
-    body(from(frame, length)?, padded)
-}
-
-pub(super) fn payload(frame: &[u8]) -> Result<&[u8], Skipped> {
-    body(frame, false)
 }
 
 /// `padded`: the body begins at a multiple of four bytes.

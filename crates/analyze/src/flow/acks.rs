@@ -102,6 +102,7 @@ impl Flow {
         let permitted = (self.flight(), self.window);
         let window_changed = self.take_window(p, ack);
         let before = self.una;
+        let data = before < self.data_end;
         let advanced = ack > before;
         let mut covered = Covered::default();
         let was_open = self.state == State::Open;
@@ -136,7 +137,11 @@ impl Flow {
             self.counts.duplicate_acks += 1;
             self.infer_delivered(at);
         }
-        self.limit_of_ack(at, permitted, advanced || window_changed || newly_sacked || duplicate, p.payload > 0);
+        let room = advanced || window_changed || newly_sacked || duplicate;
+        self.limit_of_ack(at, permitted, room, p.payload > 0, data);
+        if advanced || newly_sacked {
+            self.line_of_ack(at, covered.newest_seen);
+        }
         self.look_for_reasons(at);
         self.look_for_recovery(!was_open && self.state == State::Open);
         let kind = if advanced {
@@ -183,6 +188,9 @@ impl Flow {
             }
         });
         self.counts.missed_bytes += covered.missed_bytes;
+        if self.una < self.data_end {
+            self.data_acked_at = at.now;
+        }
         self.una = ack;
         self.advanced_at = at.now;
         self.dup_acks = 0;
@@ -220,6 +228,7 @@ impl Flow {
                 marks: Marks::UNSEEN,
             });
             self.max = end;
+            self.data_end = end;
         }
     }
 

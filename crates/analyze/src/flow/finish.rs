@@ -30,6 +30,14 @@ pub(crate) struct Surroundings {
     pub far: Option<Span>,
     /// A RST from either end.
     pub reset: bool,
+    /// As the table's columns have it.
+    pub opening: &'static str,
+    pub answered_in: Option<Span>,
+    pub asked_after: Option<Span>,
+    pub role: &'static str,
+    pub reset_by: &'static str,
+    pub reset_cut: bool,
+    pub one_way: bool,
 }
 
 /// Seconds since the first packet.
@@ -142,7 +150,7 @@ impl Flow {
                 seq_to: Self::relative(p.to),
             });
         }
-        self.end_limits();
+        self.end_limits(around.end);
         for band in self.held.take_bands() {
             let limit = band.limit.name().into();
             rows.limits.push(LimitRow { flow, from_s: secs(band.from), to_s: secs(band.to), limit });
@@ -156,13 +164,14 @@ impl Flow {
         let mss = u64::from(self.mss());
         let c = &self.counts;
         let goodput_bps = match self.first_data {
-            Some((began, first)) if self.advanced_at > began && self.una > first => {
-                // The byte of a FIN is not payload.
-                let fin = u64::from(self.fin_seen && self.una == self.max);
-                (self.una - first - fin) as f64 * 8.0 / span_s(self.advanced_at.since(began))
+            // The byte of a FIN is not payload, and the time until it comes is not the transfer's.
+            Some((began, first)) if self.data_acked_at > began && self.una > first => {
+                (self.una.min(self.data_end) - first) as f64 * 8.0 / span_s(self.data_acked_at.since(began))
             }
             _ => f64::NAN,
         };
+        let line = self.line.rate();
+        let (path_bytes, path_time) = self.on_path();
         let held = |limit: Limit| span_s(self.held.spent[limit as usize]);
         let started = self.first_at.unwrap_or(around.end);
         FlowRow {
@@ -223,8 +232,8 @@ impl Flow {
             avoided_rack: c.avoided[2],
             timeouts_untold: c.untold,
             path_rtt_min_ms: millis(self.held.rtt_min),
-            path_rtt_p50_ms: millis(self.held.rtts.percentile(50)),
-            path_rtt_p95_ms: millis(self.held.rtts.percentile(95)),
+            path_rtt_p50_ms: millis(self.held.rtts.percentile(50).map(Span::from_ns)),
+            path_rtt_p95_ms: millis(self.held.rtts.percentile(95).map(Span::from_ns)),
             receive_window_max_bytes: self.held.window_max().map_or(f64::NAN, |w| w as f64),
             limited_receive_window_s: held(Limit::ReceiveWindow),
             limited_receiver_app_s: held(Limit::ReceiverApp),
@@ -237,6 +246,21 @@ impl Flow {
             limited_cwnd_s: held(Limit::Cwnd),
             limited_outage_s: held(Limit::Outage),
             limited_air_s: held(Limit::Air),
+            limited_paced_s: held(Limit::Paced),
+            limited_steady_s: held(Limit::Steady),
+            role: around.role.into(),
+            opening: around.opening.into(),
+            opening_ms: millis(around.answered_in),
+            asked_after_ms: millis(around.asked_after),
+            reset_by: around.reset_by.into(),
+            reset_cut: around.reset_cut,
+            one_way: around.one_way,
+            longest_think_s: span_s(self.held.longest_think),
+            window_closed_s: span_s(self.held.closed),
+            ends_closed: self.ends_closed(),
+            line_bps: line.map_or(f64::NAN, |(rate, _)| rate as f64),
+            line_by: line.map_or("", |(_, by)| by.name()).into(),
+            path_bps: if path_time.is_zero() { f64::NAN } else { path_bytes as f64 * 8.0 / span_s(path_time) },
         }
     }
 }

@@ -11,18 +11,25 @@
 //! - nothing outstanding, or the last segment was the end of a write and nothing prompted the next:
 //!   the application (**sender_app**). If the peer sent data meanwhile, it was an answer: **idle**
 //!   until the request came, then **think**.
-//! - a repetition: **loss**; from two timeouts in a row, or a second without a word from the
-//!   receiver: **outage**.
+//! - the same, but the last segment was a full one. Without PSH more of the same write followed,
+//!   which pacing or a shaper before the capture held back: **paced**. With PSH, and if pauses keep
+//!   one rate, an application and a shaper look alike: **steady**.
+//! - a repetition: **loss**; from two timeouts in a row, or with one and a second without a word
+//!   from the receiver: **outage**.
+//!
+//! While the receiver's window is closed, and the sender probes it or goes on when it opens, the
+//! limit is **receiver_app**. A full window is no limit where a queue stands: with an empty queue
+//! the same window would have given more. Time after the last byte was acknowledged has no limit.
 //!
 //! A congestion window limits by **slow_start** while the flight grows by at least 3/10 each round
 //! trip; by a **queue** when the round trip is above its least by 2 ms and a twentieth (in slow
 //! start: by half), or **air** if a capture in monitor mode shows that the air was taken meanwhile;
 //! else it is **loss** if anything was repeated before, and **cwnd** if not.
 
-use airtcp_core::convert::low32;
 use airtcp_core::units::{Span, Time};
 
 use super::{Flow, Passing, State};
+use crate::histogram::Histogram;
 
 /// Limit that held a sender back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +47,12 @@ pub(crate) enum Limit {
     Outage,
     /// A queue, and the air was taken.
     Air,
+    Paced,
+    Steady,
 }
 
 /// In the order of [`Limit`].
-pub(crate) const LIMITS: [&str; 11] = [
+pub(crate) const LIMITS: [&str; 13] = [
     "receive_window",
     "receiver_app",
     "sender_app",
@@ -55,6 +64,8 @@ pub(crate) const LIMITS: [&str; 11] = [
     "cwnd",
     "outage",
     "air",
+    "paced",
+    "steady",
 ];
 
 impl Limit {
@@ -69,10 +80,22 @@ const PROMPT_PART: u64 = 16;
 /// A round trip longer than the least by this, and by this part of it, has a queue in it.
 const QUEUE: Span = Span::from_ms(2);
 const QUEUE_PART: u64 = 20;
+/// So near, the capture is at the sender.
+const AT_SENDER: Span = Span::from_ms(1);
 /// Segments outstanding, behind which the end of a write is the end of the data.
 const FEW: u64 = 4;
-/// Without a word from the receiver for so long, the path is interrupted.
+/// Without a word from the receiver for so long, and for a timeout, the path is interrupted.
 const OUTAGE: Span = Span::from_secs(1);
+/// A round trip longer than the least by this part has so much queue in it that a full receive
+/// window is not what limits.
+const WINDOW_QUEUE_PART: u64 = 4;
+/// Pauses that keep one rate, before they count as steady; and by which part the rate may differ.
+const STEADY_PAUSES: u32 = 8;
+const STEADY_PART: f64 = 0.25;
+/// Pacing sends so many segments at once at most, or what its rate gives in so much time (Linux,
+/// `sk_pacing_shift`: about a millisecond).
+const PACED_BURST: u64 = 4;
+const PACED_TIME: Span = Span::from_ms(2);
 /// In slow start the flight grows by so many tenths in a round trip; exits after two rounds that do
 /// not.
 const GROWTH_TENTHS: u64 = 3;
@@ -83,43 +106,6 @@ pub(crate) struct Band {
     pub from: Time,
     pub to: Time,
     pub limit: Limit,
-}
-
-/// Round trips in classes, 32 to an octave.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
-    /// Class and count, in order.
-    classes: Vec<(u32, u64)>,
-    total: u64,
-}
-
-const CLASS_BITS: u32 = 5;
-
-impl Histogram {
-    fn add(&mut self, rtt: Span) {
-        // The octave, and the bits below the first.
-        let ns = rtt.as_ns().max(1 << CLASS_BITS);
-        let shift = ns.ilog2() - CLASS_BITS;
-        let class = shift << CLASS_BITS | low32(ns >> shift) & ((1 << CLASS_BITS) - 1);
-        match self.classes.binary_search_by_key(&class, |c| c.0) {
-            Ok(at) => self.classes[at].1 += 1,
-            Err(at) => self.classes.insert(at, (class, 1)),
-        }
-        self.total += 1;
-    }
-
-    /// The value that so many percent do not exceed, to two percent.
-    pub(crate) fn percentile(&self, percent: u64) -> Option<Span> {
-        let mut left = (self.total * percent).div_ceil(100).max(1);
-        for &(class, count) in &self.classes {
-            if count >= left {
-                let (shift, low) = (class >> CLASS_BITS, u64::from(class & ((1 << CLASS_BITS) - 1)));
-                return Some(Span::from_ns((2 * ((1 << CLASS_BITS) + low) + 1) << shift >> 1));
-            }
-            left -= count;
-        }
-        None
-    }
 }
 
 #[derive(Debug)]
@@ -151,6 +137,23 @@ pub(super) struct Limits {
     round_max: u64,
     last_round_max: u64,
     flat_rounds: u32,
+    /// The sender marks ends of writes with PSH.
+    uses_push: bool,
+    /// When the last pause without a prompt ended, bytes sent since; bytes per second of such
+    /// pauses, and how many in a row had that rate.
+    pause_at: Option<Time>,
+    burst: u64,
+    pause_rate: f64,
+    steady_pauses: u32,
+    /// Longest time from a request to its answer.
+    pub longest_think: Span,
+    /// Since when the receiver's window is closed, how long it was in all, and whether the sender
+    /// probed it.
+    closed_at: Option<Time>,
+    pub closed: Span,
+    probed: bool,
+    /// Bytes sent with each limit.
+    pub sent: [u64; LIMITS.len()],
     /// Whole round trips, from the sender's side.
     pub rtts: Histogram,
     pub rtt_min: Option<Span>,
@@ -177,6 +180,16 @@ impl Default for Limits {
             round_max: 0,
             last_round_max: 0,
             flat_rounds: 0,
+            uses_push: false,
+            pause_at: None,
+            burst: 0,
+            pause_rate: 0.0,
+            steady_pauses: 0,
+            longest_think: Span::ZERO,
+            closed_at: None,
+            closed: Span::ZERO,
+            probed: false,
+            sent: [0; LIMITS.len()],
             rtts: Histogram::default(),
             rtt_min: None,
             rtt: Span::ZERO,
@@ -213,7 +226,7 @@ impl Limits {
     }
 
     fn sample(&mut self, rtt: Span) {
-        self.rtts.add(rtt);
+        self.rtts.add(rtt.as_ns(), 1);
         self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         self.rtt = rtt;
     }
@@ -232,6 +245,53 @@ impl Limits {
             Limit::Loss
         } else {
             Limit::Cwnd
+        }
+    }
+
+    fn queue(&self, air_busy: bool) -> Limit {
+        if air_busy { Limit::Air } else { Limit::Queue }
+    }
+
+    /// From a request to its answer.
+    fn think(&mut self, to: Time, most_bands: usize) {
+        let took = self.until.map_or(Span::ZERO, |from| to.since(from));
+        self.longest_think = self.longest_think.max(took);
+        self.spend(to, Limit::Think, most_bands);
+    }
+
+    /// Data comes that nothing prompted. `pushed`: the segment before ended a write.
+    fn without_prompt(&mut self, now: Time, pushed: bool, mss: u64) -> Limit {
+        let burst = std::mem::take(&mut self.burst);
+        let pause = self.pause_at.replace(now).map(|before| now.since(before));
+        if self.short {
+            self.steady_pauses = 0;
+            return Limit::SenderApp;
+        }
+        if self.uses_push && !pushed {
+            return Limit::Paced;
+        }
+        let Some(pause) = pause.filter(|pause| !pause.is_zero()) else { return Limit::SenderApp };
+        let rate = burst as f64 * 1e9 / pause.as_ns() as f64;
+        let is_small = burst <= PACED_BURST * mss || pause <= PACED_TIME;
+        if is_small && (rate - self.pause_rate).abs() <= STEADY_PART * self.pause_rate {
+            self.steady_pauses += 1;
+            self.pause_rate += (rate - self.pause_rate) / 8.0;
+        } else {
+            self.steady_pauses = 0;
+            self.pause_rate = rate;
+        }
+        if self.steady_pauses >= STEADY_PAUSES { Limit::Steady } else { Limit::SenderApp }
+    }
+
+    /// The receiver's window is `window` now.
+    fn close_or_open(&mut self, now: Time, window: Option<u64>) {
+        match (window == Some(0), self.closed_at) {
+            (true, None) => self.closed_at = Some(now),
+            (false, Some(since)) => {
+                self.closed += now.since(since);
+                self.closed_at = None;
+            }
+            _ => {}
         }
     }
 
@@ -272,40 +332,56 @@ impl Flow {
         let mss = u64::from(self.mss());
         let (flight, bands) = (self.flight(), at.limits.points);
         let full = self.held.before.0 + mss;
+        let is_closed = self.window == Some(0);
         let window = self.held.before.1.filter(|&window| self.receiver_scale.is_some() || window == 0);
+        let pushed = self.pushed;
         let l = &mut self.held;
         let prompt = PROMPT + at.slack + self.rtt.srtt() / PROMPT_PART;
         let prompted = l.ack_at.is_some_and(|ack| at.now.since(ack) <= prompt);
         let gap = l.until.map_or(Span::ZERO, |until| at.now.since(until));
-        if l.until.is_none() {
+        let limit = if l.until.is_none() {
             l.until = Some(l.asked_at.unwrap_or(at.now));
-            l.spend(at.now, Limit::Think, bands);
+            l.think(at.now, bands);
+            Limit::Think
+        } else if is_closed {
+            l.probed = true;
+            Limit::ReceiverApp
         } else if let Some(window) = window.filter(|&window| prompted && full > window) {
-            let limit = l.by_receive_window(window);
-            l.spend(at.now, limit, bands);
+            match l.by_receive_window(window) {
+                Limit::ReceiveWindow if l.queue_above(WINDOW_QUEUE_PART) => l.queue(at.air_busy),
+                limit => limit,
+            }
         } else if flight == 0 && !(prompted && !l.short && l.asked_at.is_none()) {
-            match l.asked_at {
+            let limit = match l.asked_at {
                 Some(asked) => {
                     l.spend(asked, Limit::Idle, bands);
-                    l.spend(at.now, Limit::Think, bands);
+                    l.think(at.now, bands);
+                    Limit::Think
                 }
-                None => l.spend(at.now, Limit::SenderApp, bands),
-            }
+                None => l.without_prompt(at.now, pushed, mss),
+            };
             if gap > self.rtt.rto(at.near) {
                 l.begin_slow_start();
             }
+            limit
         } else {
             // PSH also ends the writes of who has more to send; with little outstanding it is the
             // last.
-            let last_write = self.pushed && gap > self.rtt.srtt() / 2 && flight < FEW * mss;
-            let application = l.short || (!prompted && last_write);
-            let limit = if application { Limit::SenderApp } else { l.by_congestion_window(at.air_busy) };
-            l.spend(at.now, limit, bands);
-            if application {
+            let last_write = pushed && gap > self.rtt.srtt() / 2 && flight < FEW * mss;
+            if l.short || (!prompted && last_write) {
                 // Such a round says nothing about the window.
                 l.flat_rounds = 0;
+                l.without_prompt(at.now, pushed, mss)
+            } else if !prompted && !pushed && l.uses_push && at.turn <= AT_SENDER && !l.queue_above(2) {
+                // Nothing came that the sender could have waited for.
+                Limit::Paced
+            } else {
+                l.by_congestion_window(at.air_busy)
             }
-        }
+        };
+        l.spend(at.now, limit, bands);
+        l.sent[limit as usize] += length;
+        l.burst += length;
         l.asked_at = None;
         l.short = length % mss != 0;
         l.round_max = l.round_max.max(flight + length);
@@ -314,10 +390,29 @@ impl Flow {
         }
     }
 
+    /// The sender ends a write here.
+    pub(super) fn limit_of_push(&mut self) {
+        self.held.uses_push = true;
+    }
+
+    /// The sender asks whether the closed window has opened.
+    pub(super) fn limit_of_probe(&mut self, at: &Passing) {
+        if self.window == Some(0) {
+            self.held.probed = true;
+            self.held.spend(at.now, Limit::ReceiverApp, at.limits.points);
+        }
+    }
+
     /// Data is repeated. The cause of the wait shows only when the receiver answers.
     pub(super) fn limit_of_repetition(&mut self, at: &Passing, timeout: bool) {
         let bands = at.limits.points;
         let l = &mut self.held;
+        if self.window == Some(0) {
+            // What the receiver has no room for is not lost.
+            l.probed = true;
+            l.spend(at.now, Limit::ReceiverApp, bands);
+            return;
+        }
         if timeout {
             l.timeouts += 1;
         } else if l.timeouts == 0 {
@@ -333,15 +428,30 @@ impl Flow {
     }
 
     /// A packet of the receiver comes. `before`: what was outstanding and permitted; `room`: it
-    /// changes either, or reports a loss.
-    pub(super) fn limit_of_ack(&mut self, at: &Passing, before: (u64, Option<u64>), room: bool, asks: bool) {
+    /// changes either, or reports a loss; `data`: some of what was outstanding is payload.
+    pub(super) fn limit_of_ack(
+        &mut self,
+        at: &Passing,
+        before: (u64, Option<u64>),
+        room: bool,
+        asks: bool,
+        data: bool,
+    ) {
         let bands = at.limits.points;
         let (una, next) = (self.una, self.max);
+        // Silence before anything was outstanding is nobody's fault.
+        let began = self.flight_began_at;
+        // Where round trips take seconds, so does every answer.
+        let outage = OUTAGE.max(self.rtt.rto(at.near));
         let l = &mut self.held;
-        let silent = l.heard_at.or(l.until).map_or(Span::ZERO, |heard| at.now.since(heard));
+        let silent = l.heard_at.or(l.until).map_or(Span::ZERO, |heard| at.now.since(heard.max(began)));
         let closed = before.1 == Some(0);
-        if !closed && before.0 > 0 && (l.timeouts > 0 || silent >= OUTAGE) {
-            let is_outage = l.timeouts > 1 || silent >= OUTAGE;
+        l.close_or_open(at.now, self.window);
+        if closed && l.probed {
+            l.spend(at.now, Limit::ReceiverApp, bands);
+        } else if !closed && data && l.timeouts > 0 {
+            // Silence without a repetition is that of a receiver that acknowledges late.
+            let is_outage = l.timeouts > 1 || silent >= outage;
             l.spend(at.now, if is_outage { Limit::Outage } else { Limit::Loss }, bands);
         }
         l.timeouts = 0;
@@ -362,31 +472,39 @@ impl Flow {
         self.held.sample(rtt);
     }
 
-    /// Until the last acknowledgement: what was left was on its way.
-    pub(super) fn end_limits(&mut self) {
+    /// Until the last acknowledgement of data: what was left was on its way. `end`: last packet of
+    /// the connection.
+    pub(super) fn end_limits(&mut self, end: Time) {
         let limit = self.held.by_congestion_window(false);
-        let waits = self.flight() > 0 && self.held.timeouts > 1;
-        let to = if waits { self.sent_at } else { self.advanced_at };
-        self.held.spend(to, if waits { Limit::Outage } else { limit }, usize::MAX / 8);
+        let waits = self.una < self.data_end && self.held.timeouts > 1;
+        let most = usize::MAX / 8;
+        if let Some(since) = self.held.closed_at {
+            self.held.closed += end.since(since);
+            if self.held.probed || self.una < self.data_end {
+                self.held.spend(since, limit, most);
+                self.held.spend(end, Limit::ReceiverApp, most);
+            }
+        }
+        let to = if waits { self.sent_at } else { self.data_acked_at };
+        self.held.spend(to, if waits { Limit::Outage } else { limit }, most);
+    }
+
+    /// The receiver's window is closed when the connection ends.
+    pub(super) fn ends_closed(&self) -> bool {
+        self.held.closed_at.is_some()
+    }
+
+    /// Bytes per second that the sender sent while the path held it back, and how long that was.
+    pub(super) fn on_path(&self) -> (u64, Span) {
+        let of = [Limit::Queue, Limit::Loss, Limit::Cwnd, Limit::Air, Limit::ReceiveWindow, Limit::Paced];
+        let bytes = of.iter().map(|&limit| self.held.sent[limit as usize]).sum();
+        (bytes, of.iter().fold(Span::ZERO, |sum, &limit| sum + self.held.spent[limit as usize]))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_are_right_to_two_percent() {
-        let mut found = Histogram::default();
-        assert_eq!(found.percentile(50), None);
-        for ms in 1..=1000 {
-            found.add(Span::from_ms(ms));
-        }
-        for (percent, ms) in [(1, 10.0), (50, 500.0), (95, 950.0), (100, 1000.0)] {
-            let value = found.percentile(percent).unwrap().as_ns() as f64 * 1e-6;
-            assert!((value / ms - 1.0).abs() < 0.02, "{percent}: {value}");
-        }
-    }
 
     #[test]
     fn bands_stay_few_and_their_sum_exact() {

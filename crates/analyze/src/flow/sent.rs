@@ -43,6 +43,7 @@ impl Flow {
             // Without payload, one below what is acknowledged: asks for an ACK.
             if !p.has(TcpFlags::SYN) && self.flight() == 0 && self.offset(seq, self.una) == Some(self.una - 1) {
                 self.counts.keep_alives += 1;
+                self.limit_of_probe(at);
             }
             return;
         }
@@ -63,17 +64,26 @@ impl Flow {
         self.note_ip_id(p);
         if self.is_keep_alive(at, p, start, end) {
             self.counts.keep_alives += 1;
+            self.limit_of_probe(at);
             self.counts.retransmitted_bytes += u64::from(p.payload);
             return;
         }
-        if start < self.max {
+        // A probe of a closed window sent one byte; the segment that follows begins with it.
+        let is_probed = end > self.max && start + 1 == self.max && self.probed_to == Some(self.max);
+        if start < self.max && !is_probed {
             let fin = p.has(TcpFlags::FIN) && end <= self.max;
             self.on_old(at, p, start, end.min(self.max), fin);
+        }
+        if p.payload == 1 && self.window == Some(0) {
+            self.probed_to = Some(end);
         }
         if end > self.max {
             self.on_new(at, p, start.max(self.max), end);
         }
         self.pushed = p.has(TcpFlags::PSH) || p.has(TcpFlags::FIN);
+        if p.has(TcpFlags::PSH) {
+            self.limit_of_push();
+        }
         self.sent_at = at.now;
         let missed = self.history.shrink_to(at.limits.segments);
         if missed > 0 {
@@ -157,6 +167,7 @@ impl Flow {
         }
         self.history.push(sent);
         self.max = end;
+        self.data_end = end - u64::from(p.has(TcpFlags::FIN));
         self.counts.unique_bytes += (end - start) - u64::from(p.has(TcpFlags::FIN));
         self.flight_max = self.flight_max.max(self.flight());
         if self.state == State::Open {

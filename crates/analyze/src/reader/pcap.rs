@@ -8,17 +8,29 @@ use super::{CaptureError, Found, MAX_BLOCK_BYTES, UnixTime};
 
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
+/// Interface, protocol, kind of packet and padding, in files of Alexey Kuznetsov's patch.
+const MODIFIED_BYTES: usize = 8;
 
 pub(super) struct Pcap {
     big_endian: bool,
+    /// Bytes of a packet's header beyond the usual ones.
+    more: usize,
     nanoseconds: bool,
     link_type: u16,
     snap_bytes: u32,
 }
 
 impl Pcap {
-    pub(super) fn begin(buffer: &mut Buffer) -> Result<Pcap, CaptureError> {
-        let (_, header) = parse_pcap_header(buffer.rest()).map_err(|_| CaptureError::Damage {
+    /// `modified`: the magic number is that of Kuznetsov's patch.
+    pub(super) fn begin(buffer: &mut Buffer, modified: bool) -> Result<Pcap, CaptureError> {
+        let mut head = buffer.rest().to_vec();
+        if modified {
+            // The parser knows the usual magic number.
+            let usual: [u8; 4] =
+                if head.starts_with(&[0xa1]) { [0xa1, 0xb2, 0xc3, 0xd4] } else { [0xd4, 0xc3, 0xb2, 0xa1] };
+            head[..4].copy_from_slice(&usual);
+        }
+        let (_, header) = parse_pcap_header(&head).map_err(|_| CaptureError::Damage {
             packet: 0,
             offset: 0,
             unpacked: false,
@@ -26,6 +38,7 @@ impl Pcap {
         })?;
         let pcap = Pcap {
             big_endian: header.is_bigendian(),
+            more: if modified { MODIFIED_BYTES } else { 0 },
             nanoseconds: header.is_nanosecond_precision(),
             // The upper half holds the length of the frame check sequence and flags.
             link_type: low16(unsigned64(header.network.0.into())),
@@ -40,10 +53,11 @@ impl Pcap {
     }
 
     pub(super) fn next(&self, buffer: &mut Buffer) -> Result<Option<Found>, String> {
-        if !buffer.fill(PACKET_HEADER_BYTES)? {
+        let header_bytes = PACKET_HEADER_BYTES + self.more;
+        if !buffer.fill(header_bytes)? {
             return match buffer.rest().len() {
                 0 => Ok(None),
-                n => Err(format!("the file ends {n} bytes into a packet header; expected are {PACKET_HEADER_BYTES}")),
+                n => Err(format!("the file ends {n} bytes into a packet header; expected are {header_bytes}")),
             };
         }
         let length = [8, 9, 10, 11].map(|i| buffer.rest()[i]);
@@ -51,9 +65,9 @@ impl Pcap {
         if length > MAX_BLOCK_BYTES {
             return Err(format!("a packet of {length} captured bytes; expected are at most {MAX_BLOCK_BYTES}"));
         }
-        let whole = PACKET_HEADER_BYTES + length;
+        let whole = header_bytes + length;
         if !buffer.fill(whole)? {
-            let has = buffer.rest().len() - PACKET_HEADER_BYTES;
+            let has = buffer.rest().len() - header_bytes;
             return Err(format!("the file ends {has} bytes into a packet; expected are {length}"));
         }
         let parse = if self.big_endian { parse_pcap_frame_be } else { parse_pcap_frame };
@@ -63,7 +77,7 @@ impl Pcap {
             time: UnixTime::from_ns(u64::from(frame.ts_sec) * 1_000_000_000 + fraction),
             interface: 0,
             link_type: self.link_type,
-            start: buffer.position() + PACKET_HEADER_BYTES,
+            start: buffer.position() + header_bytes,
             len: length,
             wire_bytes: frame.origlen.max(count(length)),
         };

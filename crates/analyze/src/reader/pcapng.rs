@@ -2,19 +2,20 @@
 //! offset of their own.
 
 use airtcp_core::convert::{count, low16, unsigned64};
-use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, parse_block_be, parse_block_le};
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, PcapNGOption, parse_block_be, parse_block_le};
 
 use super::buffer::Buffer;
-use super::{Found, MAX_BLOCK_BYTES, UnixTime};
+use super::{Found, Ignored, MAX_BLOCK_BYTES, UnixTime};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
 /// Type, length, and the length again at the end.
 const FRAME_BYTES: usize = 12;
-/// Where the packet's bytes begin in an enhanced and a simple packet block.
+/// Where the packet's bytes begin in an enhanced (and an obsolete) and in a simple packet block.
 const ENHANCED_DATA: usize = 28;
 const SIMPLE_DATA: usize = 12;
 /// More interfaces than any machine has: a damaged file.
@@ -37,6 +38,7 @@ pub(super) struct PcapNg {
     earlier: u32,
     snap_bytes: u32,
     last: UnixTime,
+    ignored: Ignored,
 }
 
 enum Step {
@@ -47,6 +49,10 @@ enum Step {
 impl PcapNg {
     pub(super) fn snap_bytes(&self) -> u32 {
         self.snap_bytes
+    }
+
+    pub(super) fn ignored(&self) -> Ignored {
+        self.ignored
     }
 
     pub(super) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, String> {
@@ -82,6 +88,7 @@ impl PcapNg {
                 kind,
                 SECTION_HEADER | INTERFACE_DESCRIPTION | OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET
             );
+            self.ignored.secrets += u64::from(kind == DECRYPTION_SECRETS);
             if !is_known {
                 if !buffer.skip(length as u64)? {
                     return Err(format!("the file ends within a block of type {kind} and length {length}"));
@@ -108,13 +115,14 @@ impl PcapNg {
 
     fn block(&mut self, kind: u32, length: usize, bytes: &[u8]) -> Result<Step, String> {
         if kind == OBSOLETE_PACKET {
-            return Err("an obsolete packet block (type 2); expected are enhanced ones (editcap converts them)".into());
+            return self.obsolete(bytes);
         }
         let parse = if self.big_endian { parse_block_be } else { parse_block_le };
         let (_, block) =
             parse(bytes).map_err(|_| format!("a block of type {kind} that contradicts its length {length}"))?;
         match block {
             Block::SectionHeader(header) => {
+                self.ignored.comments += comments(&header.options);
                 if header.major_version != 1 {
                     return Err(format!("pcapng version {}; expected is 1", header.major_version));
                 }
@@ -122,6 +130,7 @@ impl PcapNg {
                 self.interfaces.clear();
             }
             Block::InterfaceDescription(description) => {
+                self.ignored.comments += comments(&description.options);
                 if self.interfaces.len() + self.earlier as usize >= MAX_INTERFACES {
                     return Err(format!("more than {MAX_INTERFACES} interfaces"));
                 }
@@ -134,6 +143,7 @@ impl PcapNg {
                     return Err(format!("a packet of interface {}; this section has {known} so far", p.if_id));
                 };
                 self.last = interface.time((u64::from(p.ts_high) << 32) | u64::from(p.ts_low));
+                self.ignored.comments += comments(&p.options);
                 // The parser has checked that the padded bytes are there.
                 let len = p.caplen as usize;
                 return Ok(self.packet(p.if_id, interface.link_type, ENHANCED_DATA, len, p.origlen));
@@ -153,6 +163,28 @@ impl PcapNg {
         Ok(Step::Other)
     }
 
+    /// Packet block of the first drafts: as an enhanced one, but the interface has 16 bits, and a
+    /// count of drops stands beside it.
+    fn obsolete(&mut self, bytes: &[u8]) -> Result<Step, String> {
+        let number = |at: usize| {
+            let word = bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).unwrap_or([0; 4]);
+            if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+        };
+        let interface = if self.big_endian { number(8) >> 16 } else { number(8) & 0xffff };
+        let (ticks, captured, wire_bytes) =
+            ((u64::from(number(12)) << 32) | u64::from(number(16)), number(20), number(24));
+        let len = captured as usize;
+        if ENHANCED_DATA + len + 4 > bytes.len() {
+            return Err(format!("an obsolete packet block of {} bytes with {len} captured", bytes.len()));
+        }
+        let Some(of) = self.interfaces.get(interface as usize) else {
+            let known = self.interfaces.len();
+            return Err(format!("a packet of interface {interface}; this section has {known} so far"));
+        };
+        self.last = of.time(ticks);
+        Ok(self.packet(interface, of.link_type, ENHANCED_DATA, len, wire_bytes))
+    }
+
     /// Simple packets have no time: that of the packet before.
     fn packet(&self, interface: u32, link_type: u16, start: usize, len: usize, wire_bytes: u32) -> Step {
         Step::Packet(Found {
@@ -164,6 +196,10 @@ impl PcapNg {
             wire_bytes: wire_bytes.max(count(len)),
         })
     }
+}
+
+fn comments(options: &[PcapNGOption<'_>]) -> u64 {
+    options.iter().filter(|option| option.code == OptionCode::Comment).count() as u64
 }
 
 impl Interface {

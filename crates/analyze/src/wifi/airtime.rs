@@ -4,7 +4,7 @@
 use airtcp_core::units::Span;
 use airtcp_core::wifi::phy::{Format, Mode};
 
-use super::radiotap::Phy;
+use super::radio::Phy;
 
 /// MPDU delimiter of an A-MPDU subframe.
 const DELIMITER_BYTES: u64 = 4;

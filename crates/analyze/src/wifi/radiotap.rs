@@ -5,6 +5,8 @@
 use airtcp_core::units::DataRate;
 use airtcp_core::wifi::phy::{Mode, Width};
 
+use super::radio::{Phy, Radio};
+
 /// By bit of the presence word: alignment and size.
 const FIELDS: [(usize, usize); 28] = [
     (8, 8),  // TSFT
@@ -42,42 +44,8 @@ const FLAG_FCS: u8 = 0x10;
 const FLAG_DATA_PAD: u8 = 0x20;
 const FLAG_BAD_FCS: u8 = 0x40;
 
-/// How a frame was sent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Phy {
-    Unknown,
-    /// DSSS, CCK, OFDM, HT and VHT.
-    Known(Mode),
-    /// HE: MCS, streams, width in MHz, guard interval in ns.
-    He {
-        mcs: u8,
-        streams: u8,
-        mhz: u16,
-        guard_ns: u16,
-    },
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Radiotap {
-    /// Length of this header, bytes.
-    pub length: usize,
-    /// The frame ends with its check sequence, and fails it.
-    pub has_fcs: bool,
-    pub bad_fcs: bool,
-    /// The frame's body begins at a multiple of four.
-    pub padded: bool,
-    pub short_preamble: bool,
-    pub mhz: u16,
-    pub signal_dbm: Option<i8>,
-    pub phy: Phy,
-    /// Number of the A-MPDU it belongs to.
-    pub ampdu: Option<u32>,
-    /// The card's clock.
-    pub tsft: Option<u64>,
-}
-
 /// `None`: it is cut, or contradicts itself.
-pub(super) fn parse(bytes: &[u8]) -> Option<Radiotap> {
+pub(super) fn parse(bytes: &[u8]) -> Option<Radio> {
     let le16 = |at: usize| Some(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
     let le32 = |at: usize| Some(u32::from(le16(at)?) | u32::from(le16(at + 2)?) << 16);
     let length = usize::from(le16(2)?);
@@ -88,18 +56,7 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Radiotap> {
         word = le32(at)?;
         at += 4;
     }
-    let mut found = Radiotap {
-        length,
-        has_fcs: false,
-        bad_fcs: false,
-        padded: false,
-        short_preamble: false,
-        mhz: 0,
-        signal_dbm: None,
-        phy: Phy::Unknown,
-        ampdu: None,
-        tsft: None,
-    };
+    let mut found = Radio::bare(length);
     for (bit, &(align, size)) in FIELDS.iter().enumerate() {
         if present & (1 << bit) == 0 {
             continue;

@@ -93,6 +93,23 @@ impl File {
         self.block(6, &body)
     }
 
+    /// The block of the first drafts; `comment`: an option behind the packet.
+    fn obsolete(self, interface: u16, ticks: u64, bytes: &[u8], comment: &str) -> Vec<u8> {
+        let mut body = [self.u16(interface), self.u16(0)].concat();
+        for n in [(ticks >> 32) as u32, ticks as u32, bytes.len() as u32, bytes.len() as u32] {
+            body.extend(self.u32(n));
+        }
+        body.extend(bytes);
+        body.resize(body.len().next_multiple_of(4), 0);
+        if !comment.is_empty() {
+            body.extend([self.u16(1), self.u16(comment.len() as u16)].concat());
+            body.extend(comment.as_bytes());
+            body.resize(body.len().next_multiple_of(4), 0);
+            body.extend([0; 4]);
+        }
+        self.block(2, &body)
+    }
+
     fn pcapng(self, link: u16, resolution: Option<u8>, per_second: u64, packets: &[(Time, Vec<u8>)]) -> Vec<u8> {
         let mut file = self.section();
         file.extend(self.interface(link, resolution, None));
@@ -148,6 +165,123 @@ fn every_format_gives_the_same_tables() {
     let mut first = GzEncoder::new(Vec::new(), Compression::fast());
     first.write_all(&plain[..24]).unwrap();
     expect_same("gzip members", &reference, [first.finish().unwrap(), second.finish().unwrap()].concat());
+}
+
+fn snoop(packets: &[(Time, Vec<u8>)]) -> Vec<u8> {
+    let mut file = [&b"snoop\0\0\0"[..], &2u32.to_be_bytes(), &4u32.to_be_bytes()].concat();
+    for (at, bytes) in packets {
+        let (s, us) = (at.as_ns() / 1_000_000_000, at.as_ns() % 1_000_000_000 / 1000);
+        let record = (24 + bytes.len()).next_multiple_of(4);
+        for n in [bytes.len(), bytes.len(), record, 0, s as usize, us as usize] {
+            file.extend((n as u32).to_be_bytes());
+        }
+        file.extend(bytes);
+        file.resize(file.len() + record - 24 - bytes.len(), 0);
+    }
+    file
+}
+
+/// `from_s`: Unix time of the first moment; `extended`: each record has two extension headers.
+fn erf(from_s: u64, extended: bool, packets: &[(Time, Vec<u8>)]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for (at, bytes) in packets {
+        let (s, ns) = (at.as_ns() / 1_000_000_000, at.as_ns() % 1_000_000_000);
+        // Rounded up, so that whole microseconds come out again.
+        let ticks = (from_s + s) << 32 | ((ns << 32).div_ceil(1_000_000_000));
+        let more: &[u8] = if extended { &[0x83, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0] } else { &[] };
+        let length = 18 + more.len() + bytes.len();
+        file.extend(ticks.to_le_bytes());
+        file.extend([if extended { 0x82 } else { 2 }, 4]);
+        for n in [length, 0, bytes.len()] {
+            file.extend((n as u16).to_be_bytes());
+        }
+        file.extend(more);
+        file.extend([0, 0]);
+        file.extend(bytes);
+    }
+    file
+}
+
+fn ethernet(packets: &[(Time, Vec<u8>)]) -> Vec<(Time, Vec<u8>)> {
+    let before = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    packets.iter().map(|(at, p)| (*at, [&before[..], p].concat())).collect()
+}
+
+#[test]
+fn formats_of_other_systems_give_the_same_tables() {
+    let packets = packets();
+    let reference = analyse(pcap(&packets));
+    let framed = ethernet(&packets);
+    expect_same("snoop", &reference, snoop(&framed));
+    for extended in [false, true] {
+        expect_same(&format!("ERF {extended}"), &reference, erf(1_700_000_000, extended, &framed));
+    }
+    // Records with times of no epoch are another format.
+    assert!(airtcp_analyze::Reader::new(std::io::Cursor::new(erf(1_000, false, &framed))).is_err());
+    // Kuznetsov's patch: eight bytes more before each packet.
+    for big_endian in [false, true] {
+        let file = File { big_endian, ..PLAIN };
+        let mut modified = file.pcap(u32::from(RAW), 1000, &[]);
+        modified[..4].copy_from_slice(&file.u32(0xa1b2_cd34));
+        for (at, bytes) in &packets {
+            let (s, us) = (at.as_ns() / 1_000_000_000, at.as_ns() % 1_000_000_000 / 1000);
+            for n in [s as u32, us as u32, bytes.len() as u32, bytes.len() as u32, 7, 0x0800_0000] {
+                modified.extend(file.u32(n));
+            }
+            modified.extend(bytes);
+        }
+        expect_same(&format!("modified pcap {big_endian}"), &reference, modified);
+        let mut obsolete = file.section();
+        obsolete.extend(file.interface(RAW, None, None));
+        for (at, bytes) in &packets {
+            obsolete.extend(file.obsolete(0, at.as_ns() / 1000, bytes, ""));
+        }
+        expect_same(&format!("obsolete blocks {big_endian}"), &reference, obsolete);
+    }
+}
+
+#[test]
+fn zstd_frames_are_unpacked_one_after_another() {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let packets = packets();
+    let reference = analyse(pcap(&packets));
+    let plain = PLAIN.pcap(u32::from(RAW), 1, &packets);
+    let pack = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
+    expect_same("zstd", &reference, pack(&plain));
+    expect_same("zstd frames", &reference, [pack(&plain[..24]), pack(&plain[24..])].concat());
+    let half = plain.len() / 2;
+    let mut cut = [pack(&plain[..half]), pack(&plain[half..])].concat();
+    cut.truncate(cut.len() - 100);
+    let found = analyse(cut);
+    assert!(found.damage.is_some_and(|damage| damage.contains("cannot be read on")));
+}
+
+#[test]
+fn comments_and_keys_are_counted() {
+    let packets = packets();
+    let mut file = PLAIN.section();
+    file.extend(PLAIN.block(10, &[1; 24])); // keys of TLS
+    file.extend(PLAIN.interface(RAW, None, None));
+    for (i, (at, bytes)) in packets.iter().enumerate() {
+        let mut body = Vec::new();
+        let ticks = at.as_ns() / 1000;
+        for n in [0, (ticks >> 32) as u32, ticks as u32, bytes.len() as u32, bytes.len() as u32] {
+            body.extend(PLAIN.u32(n));
+        }
+        body.extend(bytes);
+        body.resize(body.len().next_multiple_of(4), 0);
+        if i < 2 {
+            body.extend([1, 0, 4, 0, b'o', b'd', b'd', b'!', 0, 0, 0, 0]);
+        }
+        file.extend(PLAIN.block(6, &body));
+    }
+    let found = analyse(file);
+    assert_eq!(found.damage, None);
+    assert_eq!(
+        found.notes,
+        ["2 comments in the file are not read", "1 block of decryption secrets in the file is not read"]
+    );
+    assert_same("comments", &analyse(pcap(&packets)), &found);
 }
 
 #[test]
@@ -211,7 +345,98 @@ fn links() -> Vec<(&'static str, u16, Vec<u8>)> {
         ("802.11 QoS", 105, wlan([0x88, 2], &[0, 0])),
         ("802.11 four addresses", 105, wlan([0x88, 3], &[0; 8])),
         ("radiotap", 127, radiotap(wlan([8, 1], &[]))),
+        ("Prism", 119, prism(&wlan([8, 1], &[]))),
+        ("AVS", 163, avs(&wlan([8, 1], &[]))),
+        ("AVS in Prism's place", 119, avs(&wlan([8, 1], &[]))),
+        ("PPI", 192, ppi(105, &wlan([8, 1], &[]))),
+        ("PPI before Ethernet", 192, ppi(1, &ethernet(&[8, 0]))),
+        ("PPP", 9, vec![0, 0x21]),
+        ("PPP, short", 9, vec![0x21]),
+        ("PPP with address", 9, vec![0xff, 3, 0, 0x21]),
+        ("PPP over HDLC", 50, vec![0xff, 3, 0, 0x21]),
+        ("Cisco HDLC", 104, vec![0x0f, 0, 8, 0]),
+        ("PPPoE without Ethernet", 51, vec![0x11, 0, 0, 1, 0, 0, 0, 0x21]),
+        ("OpenBSD's enc", 109, vec![0; 12]),
+        ("OpenBSD's pflog", 117, [&[61][..], &[0; 63]].concat()),
+        ("MPLS", 1, ethernet(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64])),
+        ("LLC and SNAP", 1, ethernet(&[0, 100, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0])),
+        ("PKTAP", 258, pktap(&ethernet(&[8, 0]))),
+        ("ERF in pcap", 197, erf(1_700_000_000, false, &[(Time::ZERO, ethernet(&[8, 0]))])),
     ]
+}
+
+/// Items of linux-wlan-ng: channel 6, -55 dBm, 11 Mbit/s.
+fn prism(frame: &[u8]) -> Vec<u8> {
+    let mut header = [0x44u32.to_le_bytes(), 144u32.to_le_bytes()].concat();
+    header.extend([0; 16]);
+    for (item, value) in [(1, 0), (2, 0), (3, 6), (4, 0), (5, 0), (6, 0xffff_ffc9), (7, 0), (8, 22), (9, 0), (10, 0)] {
+        header.extend(((item << 16 | 0x44) as u32).to_le_bytes());
+        header.extend([0, 0, 4, 0]);
+        header.extend(u32::to_le_bytes(value));
+    }
+    [&header, frame].concat()
+}
+
+/// Version 1: channel 6, 11 Mbit/s, -55 dBm.
+fn avs(frame: &[u8]) -> Vec<u8> {
+    let mut header = vec![0; 64];
+    for (at, value) in [(0, 0x8021_1001), (4, 64), (28, 6), (32, 110), (44, 2), (48, 0xffff_ffc9)] {
+        header[at..at + 4].copy_from_slice(&u32::to_be_bytes(value));
+    }
+    [&header, frame].concat()
+}
+
+/// One field of 802.11: 11 Mbit/s, 2437 MHz, -55 dBm.
+fn ppi(link: u32, frame: &[u8]) -> Vec<u8> {
+    let mut header = vec![0, 0, 32, 0];
+    header.extend(link.to_le_bytes());
+    header.extend([2, 0, 20, 0]);
+    header.extend([0; 10]);
+    header.extend([22, 0, 0x85, 9, 0, 0, 0, 0, 201, 160]);
+    [&header, frame].concat()
+}
+
+/// Length, "a packet follows", link type 1, name of the interface.
+fn pktap(frame: &[u8]) -> Vec<u8> {
+    let mut header = [108u32, 1, 1].map(u32::to_le_bytes).concat();
+    header.resize(108, 0);
+    [&header, frame].concat()
+}
+
+#[test]
+fn nflog_carries_packets_in_an_attribute() {
+    let packets = packets();
+    let reference = analyse(pcap(&packets));
+    let framed: Vec<_> = packets
+        .iter()
+        .map(|(at, p)| {
+            let length = (4 + p.len() as u16).to_le_bytes();
+            (*at, [&[2, 0, 0, 1, 8, 0, 1, 0, 8, 0, 1, 0, 5, 0, 10, 0, 0, 0, 0, 0][..], &length, &[9, 0], p].concat())
+        })
+        .collect();
+    expect_same("NFLOG", &reference, PLAIN.pcap(239, 1, &framed));
+}
+
+/// Headers of monitor mode that are none of radiotap's tell of stations, too.
+#[test]
+fn stations_show_behind_every_header_of_monitor_mode() {
+    let packets = packets();
+    let frame: Vec<u8> = [&[8, 0x09][..], &[0; 2], &[2; 6], &[4; 6], &[6; 8], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
+    for (what, link, before, signal) in [
+        ("802.11", 105, frame.clone(), None),
+        ("Prism", 119, prism(&frame), Some(-55.0)),
+        ("AVS", 163, avs(&frame), Some(-55.0)),
+        ("PPI", 192, ppi(105, &frame), Some(-55.0)),
+    ] {
+        let framed: Vec<_> = packets.iter().map(|(at, p)| (*at, [&before[..], p].concat())).collect();
+        let found = analyse(PLAIN.pcap(link, 1, &framed));
+        assert_eq!(found.texts("stations", "transmitter"), ["04:04:04:04:04:04"], "{what}");
+        assert_eq!(found.numbers("stations", "data_frames"), [packets.len() as u64], "{what}");
+        // The retry bit alone tells of repetitions.
+        assert_eq!(found.numbers("stations", "retries"), [packets.len() as u64], "{what}");
+        let level = found.floats("stations", "signal_mean_dbm")[0];
+        assert!(signal.map_or(level.is_nan(), |signal| level == signal), "{what}: {level}");
+    }
 }
 
 #[test]
@@ -290,7 +515,7 @@ fn what_is_not_tcp_is_counted() {
     assert_eq!(
         found.notes,
         [
-            "1 packet that are not TCP skipped",
+            "1 packet that are neither TCP, QUIC nor DNS skipped",
             "1 packet that are IP fragments skipped",
             "2 packets whose headers contradict themselves skipped"
         ]
@@ -359,5 +584,6 @@ fn what_is_no_capture_is_refused() {
     assert!(refused(b"hello world").contains("begins with the bytes 68 65 6c 6c"));
     assert!(refused(&[0x1f, 0x8b, 9, 9]).contains("gzip that cannot be unpacked"));
     assert!(refused(&[0xd4, 0xc3, 0xb2, 0xa1, 2]).contains("the file header has 5 bytes; expected are 24"));
-    assert!(refused(&[0x34, 0xcd, 0xb2, 0xa1]).contains("modified format"));
+    assert!(refused(b"snoop\0\0\0\0\0\0\x01\0\0\0\x04").contains("snoop version 1; expected is 2"));
+    assert!(refused(b"snoop\0\0\0\0\0\0\x02\0\0\0\x08").contains("datalink type 8"));
 }

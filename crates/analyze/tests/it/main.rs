@@ -17,5 +17,6 @@ mod matrix;
 mod monitor;
 mod own_tcp;
 mod places;
+mod quic;
 mod simulator;
 mod vantage;

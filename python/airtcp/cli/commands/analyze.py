@@ -243,7 +243,7 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp analyze client.pcap server.pcap",
         "airtcp analyze --rotated dump.pcap*",
         "ssh router tcpdump -U -s 128 -w - | airtcp analyze -",
-        more="\nreads pcap and pcapng, plain or gzipped; docs/analyze.md lists the link types\n"
+        more="\nreads pcap, pcapng, snoop and ERF, plain or packed by gzip or zstd; docs/analyze.md\nlists the link types\n"
         "\nexit codes:\n  0 done; 1 the file is damaged (the part before is kept), or nothing in it is to be told of,\n"
         "  or another failure; 2 bad input;\n"
         "  130 interrupted (the part read is kept)\n",
@@ -252,7 +252,7 @@ def add(command: Callable[..., Any]) -> None:
         "files",
         metavar="FILE",
         nargs="+",
-        help="capture: pcap or pcapng, plain or gzipped; - is standard input; several: several places",
+        help="capture: pcap, pcapng, snoop or ERF, plain or packed; - is standard input; several: several places",
     )
     sub.add_argument("--rotated", action="store_true", help="the files are pieces of one capture, in any order")
     sub.add_argument(
