@@ -431,6 +431,7 @@ ANALYSIS_TABLES = {
     "segments": "Points of a time-sequence plot, thinned to `--points` per flow and kind.",
     "stations": "Captures in monitor mode: one row per pair of stations.",
     "airtime": "Captures in monitor mode: airtime of each station over time, in at most 512 steps.",
+    "quic": "Connections of QUIC, as far as their packets show without being decrypted.",
     "limits": "Limits that held a flow's sender back, from when to when. Short ones are joined beyond `--points`.",
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Copies {
     slots: Vec<Slot>,
 }
 
-/// What is known of a packet as a copy.
+/// Answer to the question if a packet is a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copy {
     /// No packet like it passed.

@@ -1,5 +1,5 @@
-//! Capture files, packet by packet: pcap, pcapng, snoop and ERF, plain or packed by gzip or zstd, in
-//! bounded memory.
+//! Capture files, packet by packet: pcap, pcapng, snoop and ERF, plain or packed by gzip or zstd,
+//! in bounded memory.
 //!
 //! `pcap-parser` knows the formats; what is here keeps a buffer filled, knows the place in the
 //! file, and says what is wrong there. Blocks that hold no packets are skipped.

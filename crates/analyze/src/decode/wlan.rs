@@ -1,5 +1,6 @@
-//! 802.11 data frames, with or without the header of a card in monitor mode before them. Only what carries an IP
-//! packet in the clear: no management and control frames, no A-MSDUs, no encrypted frames.
+//! 802.11 data frames, with or without the header of a card in monitor mode before them. Only what
+//! carries an IP packet in the clear: no management and control frames, no A-MSDUs, no encrypted
+//! frames.
 
 use super::Skipped;
 use super::link::{ether_payload, from, network_layer};

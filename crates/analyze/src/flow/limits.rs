@@ -408,7 +408,7 @@ impl Flow {
         let bands = at.limits.points;
         let l = &mut self.held;
         if self.window == Some(0) {
-            // What the receiver has no room for is not lost.
+            // Data that the receiver has no room for is not lost.
             l.probed = true;
             l.spend(at.now, Limit::ReceiverApp, bands);
             return;

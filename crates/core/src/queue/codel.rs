@@ -17,8 +17,8 @@
 //! Deviations: With `ecn` an ECT packet is marked instead of dropped and then leaves at once, so
 //! one dequeue gives at most one mark. `ce_threshold` marks ECT packets by sojourn alone, as Linux
 //! does. The RFC names no limit; the default is Linux's. Linux marks only on request. Its times are
-//! multiples of 1024 ns, these are not. As in Linux `1 / sqrt(n)` comes from one Newton step a drop.
-//! So the second gap is `interval / 2`, and gaps after a return to dropping begin too short.
+//! multiples of 1024 ns, these are not. As in Linux `1 / sqrt(n)` comes from one Newton step a
+//! drop. So the second gap is `interval / 2`, and gaps after a return to dropping begin too short.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -221,8 +221,7 @@ impl CodelLaw {
             // delay down.
             // [RFC8289-5.5-4]
             let learned = self.count - self.last_count;
-            let recent =
-                self.drop_next > Time::ZERO && now.since(self.drop_next) < params.interval.saturating_mul(16);
+            let recent = self.drop_next > Time::ZERO && now.since(self.drop_next) < params.interval.saturating_mul(16);
             if learned > 1 && recent {
                 self.count = learned;
                 // From the root of the count before: later steps come nearer.
@@ -254,9 +253,9 @@ impl CodelLaw {
         t + Span::from_ns(u64::try_from(spacing).expect("below the interval"))
     }
 
-    /// Brings `inverse_sqrt` nearer to that of `count`: `x (3 - count x²) / 2`, in 32 binary places,
-    /// of which 16 are kept. Linux, `codel_Newton_step`: a count that grew much makes it overflow,
-    /// here too.
+    /// Brings `inverse_sqrt` nearer to that of `count`: `x (3 - count x²) / 2`, in 32 binary
+    /// places, of which 16 are kept. Linux, `codel_Newton_step`: a count that grew much makes
+    /// it overflow, here too.
     fn newton_step(&mut self) {
         let x = u64::from(self.inverse_sqrt) << 16;
         let square = (x * x) >> 32;
@@ -274,13 +273,7 @@ impl CodelLaw {
     }
 
     /// With `packet` out of the store: has the sojourn time been above target for an interval?
-    fn is_above(
-        &mut self,
-        params: &CodelParams,
-        now: Time,
-        packet: Option<Stamped>,
-        store: &impl CodelStore,
-    ) -> bool {
+    fn is_above(&mut self, params: &CodelParams, now: Time, packet: Option<Stamped>, store: &impl CodelStore) -> bool {
         // [RFC8289-5.3-1] [RFC8289-5.3-3]
         let below = packet.is_none_or(|p| p.sojourn(now) < params.target) || store.bytes() <= u64::from(params.mtu);
         if below {
@@ -531,7 +524,7 @@ mod tests {
             fn pop(&mut self) -> Option<Stamped> {
                 self.0.pop().filter(|_| self.1)
             }
-            // Of all queues, as in FQ-CoDel.
+            // Bytes of all queues, as in FQ-CoDel.
             fn bytes(&self) -> u64 {
                 9000
             }

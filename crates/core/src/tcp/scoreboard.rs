@@ -448,7 +448,7 @@ impl Scoreboard {
         }
     }
 
-    /// What was SACKed in one range is one skb in Linux (`tcp_shift_skb_data`): all of it was sent
+    /// Data that was SACKed in one range is one skb in Linux (`tcp_shift_skb_data`): all of it was sent
     /// when the first of it was, and more than once if any of it was. It matters only if the peer
     /// takes the SACKs back.
     fn merge_sacked(&mut self) {

@@ -512,7 +512,7 @@ impl Sender {
         self.expects = false;
     }
 
-    /// What leaves counts as limited by the application; for tests.
+    /// New packets count as limited by the application; for tests.
     #[cfg(test)]
     pub(super) fn is_app_limited(&self) -> bool {
         self.delivery.is_app_limited()

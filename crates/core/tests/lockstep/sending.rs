@@ -180,9 +180,9 @@ impl<'a> Replay<'a> {
         self.drain();
     }
 
-    /// When an ACK comes to the sender. If the pacing lets the next segment leave within a moment of
-    /// the ACK, the record says which came first: what the kernel sent after the ACK was allowed by
-    /// then, and what its timer sent soon after was not.
+    /// When an ACK comes to the sender. If the pacing lets the next segment leave within a moment
+    /// of the ACK, the record says which came first: what the kernel sent after the ACK was
+    /// allowed by then, and what its timer sent soon after was not.
     fn arrival(&self, step: &Step, next: Option<&Step>) -> Time {
         let at = time(step.at_us);
         if !matches!(step.event, Event::Ack(_)) || !self.paces {
@@ -277,8 +277,9 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// The phase in which BBR's gain cycle begins is random, and the kernel's draw is not in the record:
-/// the path is the same if one of these draws makes it so. They have each of the seven phases.
+/// The phase in which BBR's gain cycle begins is random, and the kernel's draw is not in the
+/// record: the path is the same if one of these draws makes it so. They have each of the seven
+/// phases.
 const DRAWS: std::ops::RangeInclusive<u64> = 1..=40;
 
 pub(crate) fn first_difference(path: &Path, ignored: &[String]) -> Option<Difference> {

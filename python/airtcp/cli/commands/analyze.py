@@ -243,7 +243,8 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp analyze client.pcap server.pcap",
         "airtcp analyze --rotated dump.pcap*",
         "ssh router tcpdump -U -s 128 -w - | airtcp analyze -",
-        more="\nreads pcap, pcapng, snoop and ERF, plain or packed by gzip or zstd; docs/analyze.md\nlists the link types\n"
+        more="\nreads pcap, pcapng, snoop and ERF, plain or packed by gzip or zstd;\n"
+        "docs/analyze.md lists the link types\n"
         "\nexit codes:\n  0 done; 1 the file is damaged (the part before is kept), or nothing in it is to be told of,\n"
         "  or another failure; 2 bad input;\n"
         "  130 interrupted (the part read is kept)\n",

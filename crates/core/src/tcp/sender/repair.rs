@@ -577,7 +577,7 @@ impl Sender {
         if !stays_open {
             self.begin_frto();
         }
-        // What is sent again into a closed window is a probe of it, not a retry
+        // A repetition into a closed window is a probe of it, not a retry
         // (`tcp_retransmit_timer`).
         self.timeouts_in_row += u32::from(self.send_window > 0);
         self.path.in_flight = self.in_flight();

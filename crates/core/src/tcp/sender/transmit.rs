@@ -48,8 +48,9 @@ impl Sender {
         self.transmit_with(now, !self.frto.defers_repair() && !self.waits_for_ack, out)
     }
 
-    /// The same where pacing or the queues below TCP had held it back: what is lost goes first, also
-    /// while F-RTO would have new data first (Linux 6.12, net/ipv4/tcp_output.c, `tcp_tsq_write`).
+    /// The same where pacing or the queues below TCP had held it back: what is lost goes first,
+    /// also while F-RTO would have new data first (Linux 6.12, net/ipv4/tcp_output.c,
+    /// `tcp_tsq_write`).
     pub(super) fn transmit_on(&mut self, now: Time, out: &mut Outputs) {
         self.transmit_with(now, !self.waits_for_ack && !self.frto.is_undecided(), out);
     }
@@ -161,7 +162,8 @@ impl Sender {
 
     /// The application writes. If by then less than a segment was left to be sent, and neither the
     /// window nor a repair held any back, it is the application that limits what is in flight
-    /// (Linux 6.12, net/ipv4/tcp_rate.c, `tcp_rate_check_app_limited`). The end of the data does not.
+    /// (Linux 6.12, net/ipv4/tcp_rate.c, `tcp_rate_check_app_limited`). The end of the data does
+    /// not.
     pub(super) fn note_application(&mut self) {
         let unsent = self.write_end.saturating_sub(self.snd_nxt);
         let all_sent_again = self.board.lost_out() <= self.board.retransmitted_out();
@@ -255,9 +257,7 @@ impl Sender {
         let Some((segment, waited)) = self.board.take_retransmission(now, self.delivery.stamp()) else { return };
         let is_first = segment.start == self.snd_una;
         if is_first
-            && (self.owns_window
-                || self.config.loss_recovery.recovery == Recovery::Sack
-                || self.is_newreno_of_linux())
+            && (self.owns_window || self.config.loss_recovery.recovery == Recovery::Sack || self.is_newreno_of_linux())
         {
             self.restart_timeout_for_repair(now);
         }

@@ -1,5 +1,5 @@
-//! A reduction that may prove spurious. One proof is a timestamp that is echoed after it (Eifel, RFC
-//! 3522). The other is a DSACK for every retransmission since (RFC 2883, as Linux uses it).
+//! A reduction that may prove spurious. One proof is a timestamp that is echoed after it (Eifel,
+//! RFC 3522). The other is a DSACK for every retransmission since (RFC 2883, as Linux uses it).
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Undo {

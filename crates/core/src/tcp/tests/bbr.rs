@@ -151,8 +151,8 @@ fn the_pacing_timer_repeats_what_is_lost_while_f_rto_decides() {
     assert_eq!((story.timer(), story.timer()), (vec![3], vec![4]));
 }
 
-/// `tcp_rate_check_app_limited` is asked when the application writes: data that ends limits nothing,
-/// and what is written behind all that was sent does.
+/// `tcp_rate_check_app_limited` is asked when the application writes: data that ends limits
+/// nothing, and what is written behind all that was sent does.
 #[test]
 fn the_application_limits_what_it_writes_late_and_not_what_it_wrote_last() {
     let mut story = Story::new(Span::from_ms(50), 10, |_| {});

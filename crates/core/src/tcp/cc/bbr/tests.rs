@@ -331,8 +331,8 @@ fn the_handshake_sets_the_first_rate_and_starts_the_ten_seconds() {
     assert_eq!((bbr.min_rtt_stamp, bbr.min_rtt_us), (Time::ZERO + handshake, 100_000));
 }
 
-/// `bbr_tso_segs_goal`: 40 Mbit/s of packets of 1500 bytes are 4.83 MB/s of payload, 4713 bytes in a
-/// second / 2^10 and 37708 in a second / 2^7. No skb takes more than 64 KiB.
+/// `bbr_tso_segs_goal`: 40 Mbit/s of packets of 1500 bytes are 4.83 MB/s of payload, 4713 bytes in
+/// a second / 2^10 and 37708 in a second / 2^7. No skb takes more than 64 KiB.
 #[test]
 fn the_quantum_is_by_the_pacing_shift_of_the_device() {
     let path = |shift| Path { mss: 1448, wire_bytes: 1500, pacing_shift: shift, ..new_path() };
