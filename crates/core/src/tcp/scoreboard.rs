@@ -448,9 +448,9 @@ impl Scoreboard {
         }
     }
 
-    /// Data that was SACKed in one range is one skb in Linux (`tcp_shift_skb_data`): all of it was sent
-    /// when the first of it was, and more than once if any of it was. It matters only if the peer
-    /// takes the SACKs back.
+    /// Data that was SACKed in one range is one skb in Linux (`tcp_shift_skb_data`): all of it was
+    /// sent when the first of it was, and more than once if any of it was. It matters only if
+    /// the peer takes the SACKs back.
     fn merge_sacked(&mut self) {
         for &(start, _, segments) in &self.sacked {
             let first = self.segments.partition_point(|s| s.start < start);
