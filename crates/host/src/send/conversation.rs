@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddrV4};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use airtcp_core::convert::{low16, low32, saturate32};
+use airtcp_core::convert::{low16, low32, saturate32, signed32};
 use airtcp_core::packet::{FlowId, Kind, MAX_SACK, Packet, SackBlock, TcpFlags};
 use airtcp_core::rng::Streams;
 use airtcp_core::tcp::{Notice, Outputs, Recovery, Retransmission, Sender, SenderStats, TcpConfig};
@@ -239,6 +239,13 @@ impl<S: Source> Conversation<S> {
             self.give(now, &read, true);
             return;
         }
+        // RFC 7323 section 5.3: the sender discards it, and answers. A millisecond of disorder is
+        // allowed (`TCP_PAWS_WINDOW`).
+        let has_time = self.config.timestamps.enabled && read.ts_val != 0;
+        if has_time && signed32(read.ts_val.wrapping_sub(peer.timestamp)) < -1 {
+            self.give(now, &read, false);
+            return;
+        }
         if ahead == 0 && read.len > 0 && !peer.has_closed {
             peer.expected = peer.expected.wrapping_add(u32::from(read.len));
             self.dropped_bytes += u64::from(read.len);
@@ -248,7 +255,7 @@ impl<S: Source> Conversation<S> {
             peer.has_closed = true;
             peer.expected = peer.expected.wrapping_add(1);
         }
-        if self.config.timestamps.enabled && read.ts_val != 0 && ahead == 0 {
+        if has_time && ahead == 0 {
             peer.timestamp = read.ts_val;
         }
         let closes = read.has(TcpFlags::FIN) && peer.has_closed;

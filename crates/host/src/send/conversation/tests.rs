@@ -241,10 +241,10 @@ fn data_of_the_peer_are_acknowledged_in_order_and_dropped() {
     let (mut near, mut far, now) = opened();
     near.on_packet(now, &far.take().remove(0));
     near.take();
-    let mut say = |seq: u32, len: u16, flags: TcpFlags| {
+    let mut say = |seq: u32, len: u16, flags: TcpFlags, time: u32| {
         let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
         (p.flags, p.len, p.size) = (TcpFlags::ACK | flags, len, 52 + len);
-        (p.seq, p.ack, p.window, p.ts_val) = (Seq32(seq), Seq32(1), 60_000, 9);
+        (p.seq, p.ack, p.window, p.ts_val) = (Seq32(seq), Seq32(1), 60_000, time);
         near.on_packet(now, &far.write(p));
         let acks: Vec<u32> = near
             .take()
@@ -253,10 +253,11 @@ fn data_of_the_peer_are_acknowledged_in_order_and_dropped() {
             .collect();
         acks
     };
-    assert_eq!(say(101, 100, TcpFlags::FIN), [1], "a hole is before it");
-    assert_eq!(say(1, 100, TcpFlags::PSH), [101]);
-    assert_eq!(say(1, 100, TcpFlags::PSH), [101], "again");
-    assert_eq!(say(101, 100, TcpFlags::FIN), [202], "data and FIN");
+    assert_eq!(say(101, 100, TcpFlags::FIN, 1000), [1], "a hole is before it");
+    assert_eq!(say(1, 100, TcpFlags::PSH, 1000), [101]);
+    assert_eq!(say(1, 100, TcpFlags::PSH, 1000), [101], "again");
+    assert_eq!(say(101, 100, TcpFlags::FIN, 9), [101], "an old timestamp is discarded, and answered once");
+    assert_eq!(say(101, 100, TcpFlags::FIN, 1000), [202], "data and FIN");
     assert_eq!(near.passed_over().0, 200);
     assert_eq!(near.end(), None);
 }
