@@ -16,6 +16,10 @@ from airtcp.analysis.limits import Row, brief, extra_ms, grade, is_short, percen
 FULL: Final = 0.8
 """A sender that had this part of the line's rate filled the line."""
 ALL: Final = 0.93
+SAME: Final = 0.15
+"""Rates that differ by no more are one."""
+LINE_ITSELF: Final = ("trains", "queue")
+"""Signs of the line's rate that a sender's own pace does not give."""
 NOTABLE_S: Final = 0.5
 """A wait of so many seconds is told, however short the flow is."""
 FAULT_S: Final = 1.0
@@ -190,13 +194,21 @@ def _answer(flow: Row, seconds: float, share: float) -> Verdict:
 
 
 def _receive_window(flow: Row, seconds: float, share: float) -> Verdict:
-    if fills(flow):
+    if fills(flow) and not _is_of_window(flow):
         return _full(flow)
     window, rtt = flow["receive_window_max_bytes"], flow["path_rtt_p50_ms"]
     text = f"Slow because the receiver let no more be on its way, {_of_time(share)}"
     if window and rtt and rtt >= LEAST_RTT_MS:
         text += f": its window of {amount(window)} each {_ms(rtt)} gives {rate(8e3 * window / rtt)} at most"
     return Verdict("receive_window", text, "Larger receive buffers at the receiver help")
+
+
+def _is_of_window(flow: Row) -> bool:
+    """Whether the one rate is that of the window itself: a paced sender with a full window has no other."""
+    window, rtt = flow["receive_window_max_bytes"], flow["path_rtt_p50_ms"]
+    if flow["line_by"] != "plateau" or not window or not rtt:
+        return False
+    return bool(abs(8e3 * window / rtt / flow["line_bps"] - 1) <= SAME)
 
 
 def _receiver_app(flow: Row, seconds: float, share: float) -> Verdict:
@@ -342,7 +354,7 @@ def _permitted(flow: Row, lost: float) -> float | None:
 def _cwnd(flow: Row, seconds: float, share: float) -> Verdict:
     if _over(flow) < BRIEF_S:
         return Verdict(NOT_SLOW, f"Not slow: all data arrived within {_s(_over(flow))}")
-    if fills(flow) and flow["line_by"] == "trains":
+    if fills(flow) and flow["line_by"] in LINE_ITSELF:
         return _full(flow)
     return Verdict(
         "cwnd",
@@ -371,7 +383,7 @@ def _air(flow: Row, seconds: float, share: float) -> Verdict:
 
 
 def _paced(flow: Row, seconds: float, share: float) -> Verdict:
-    if fills(flow) and flow["line_by"] == "trains":
+    if fills(flow) and flow["line_by"] in LINE_ITSELF:
         return _full(flow)
     return Verdict(
         "paced",
