@@ -61,8 +61,11 @@ class Cause:
 
 FULL = frozenset({"not_slow", "queue"})
 BUSY, IDLE = (0.9, 1.0), (0.0, 0.7)
-REACHED = 0.6
-"""Part of the rate that a window, a reader or a writer permits, which the flow has if that is what limits it."""
+REACHED = 0.85
+"""Part of the rate that a window, a reader or a writer permits, which the flow has if that is what limits it.
+
+A flow that has less is limited by something else most of the time, such as a control that keeps its window smaller.
+Slow start takes a part of the ten seconds."""
 DRAWS = 20
 LINES = ("router->far", "ap->client")
 CAUSES = {
@@ -277,7 +280,9 @@ def main() -> None:
     args.rows.parent.mkdir(parents=True, exist_ok=True)
     rows = [json.loads(line) for line in args.rows.read_text().splitlines()] if args.rows.exists() else []
     known = {row["number"] for row in rows}
-    missing = [number for number in args.only or range(args.first, args.first + args.connections) if number not in known]
+    missing = [
+        number for number in args.only or range(args.first, args.first + args.connections) if number not in known
+    ]
     with ThreadPoolExecutor(args.threads) as pool, args.rows.open("a") as file:
         jobs = [pool.submit(verdicts, number) for number in missing]
         for done, job in enumerate(as_completed(jobs), 1):

@@ -36,6 +36,8 @@ LEAST_RTT_MS: Final = 1.0
 TOO_FEW_LOSSES: Final = 3.0
 """Losses that permit so many times the rate (Mathis 1997) do not explain it."""
 MATHIS: Final = 1.22
+RARE: Final = 0.001
+"""Losses below this part of the packets do not explain what a queue explains."""
 
 NOT_SLOW: Final = "not_slow"
 CANNOT_TELL: Final = "cannot_tell"
@@ -333,6 +335,14 @@ def _loss(flow: Row, seconds: float, share: float) -> Verdict:
             CANNOT_TELL,
             f"Cannot tell: the sender held back, {_of_time(share)}, without a queue; {percent(lost)} of losses would "
             f"have permitted more than its {rate(flow['path_bps'])}",
+        )
+    queue = spent(flow)["queue"] / _over(flow)
+    if lost < RARE and queue >= ALSO and not flow["timeouts"]:
+        return Verdict(
+            CANNOT_TELL,
+            f"Cannot tell: losses were rare ({percent(lost)}), and a queue stood {_of_time(queue)}; the line may have "
+            "been full in between, too",
+            "Capture at the slow line, or test it without other traffic",
         )
     waits = f" and {_times(flow['timeouts'])} a timeout" if flow["timeouts"] else ""
     again = percent(flow["retransmitted_packets"] / sent)

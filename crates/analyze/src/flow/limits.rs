@@ -6,8 +6,9 @@
 //!
 //! - an ACK or a new window just before it: the sender waited for that. If what was outstanding
 //!   before filled the receive window, that was the limit (**receiver_app** if the window was
-//!   closed, or less than half of the largest it ever was; else **receive_window**); if not, the
-//!   congestion window.
+//!   closed, or less than three quarters of the largest it ever was; else **receive_window**); if
+//!   not, the congestion window. The timestamp that the data echoes says which ACKs its sender had
+//!   heard. So a full window shows wherever the capture is.
 //! - nothing outstanding, or the last segment was the end of a write and nothing prompted the next:
 //!   the application (**sender_app**). If the peer sent data meanwhile, it was an answer: **idle**
 //!   until the request came, then **think**.
@@ -15,7 +16,8 @@
 //!   which pacing or a shaper before the capture held back: **paced**. With PSH, and if pauses keep
 //!   one rate, an application and a shaper look alike: **steady**.
 //! - a repetition: **loss**; from two timeouts in a row, or with one and a second without a word
-//!   from the receiver: **outage**.
+//!   from the receiver: **outage**. Behind the interruption repetitions may not pass. There an
+//!   outage shows by data that, by its sender's clock, had been held all the while.
 //!
 //! While the receiver's window is closed, and the sender probes it or goes on when it opens, the
 //! limit is **receiver_app**. A full window is no limit where a queue stands: with an empty queue
@@ -98,7 +100,8 @@ const PERMITS: usize = 1024;
 /// A window below three quarters of its largest holds data that the application has not read.
 const OPEN_QUARTERS: u64 = 3;
 /// A round trip longer than the least by this part has so much queue in it that a full receive
-/// window is not what limits.
+/// window is not what limits. A window of few segments makes such a queue by its own bursts: there
+/// the round trip has to be twice the least.
 const WINDOW_QUEUE_PART: u64 = 4;
 /// Pauses that keep one rate, before they count as steady; and by which part the rate may differ.
 const STEADY_PAUSES: u32 = 8;
@@ -145,8 +148,9 @@ pub(super) struct Limits {
     window_max: u64,
     /// The last one that did not permit the newest segment comes first, once that is known.
     permits: VecDeque<Permit>,
-    /// Data passed that had been held before the capture for as long as an outage, after silence.
-    stopped: bool,
+    /// When data passed that had been held before the capture for as long as an outage, after
+    /// silence; until an ACK of it comes.
+    stopped: Option<Time>,
     /// When the peer's data last came, since this end sent data.
     asked_at: Option<Time>,
     /// The receiver's last packet.
@@ -197,7 +201,7 @@ impl Default for Limits {
             before: (0, None),
             window_max: 0,
             permits: VecDeque::new(),
-            stopped: false,
+            stopped: None,
             asked_at: None,
             heard_at: None,
             timeouts: 0,
@@ -408,7 +412,9 @@ impl Flow {
             Limit::ReceiverApp
         } else if let Some(window) = held_by.or(window.filter(|&window| prompted && full > window)) {
             match l.by_receive_window(window) {
-                Limit::ReceiveWindow if l.queue_above(WINDOW_QUEUE_PART) => l.queue(at.air_busy),
+                Limit::ReceiveWindow if l.queue_above(if window <= FEW * mss { 1 } else { WINDOW_QUEUE_PART }) => {
+                    l.queue(at.air_busy)
+                }
                 limit => limit,
             }
         } else if flight == 0 && !(prompted && !l.short && l.asked_at.is_none()) {
@@ -475,7 +481,7 @@ impl Flow {
         }
         if timeout {
             l.timeouts += 1;
-        } else if l.timeouts == 0 && !l.stopped {
+        } else if l.timeouts == 0 && l.stopped.is_none() {
             let limit = match l.queue_above(QUEUE_PART) {
                 true if at.air_busy => Limit::Air,
                 true => Limit::Queue,
@@ -491,7 +497,9 @@ impl Flow {
     /// What was held before the capture for so long found a path that was interrupted.
     pub(super) fn limit_of_held(&mut self, at: &Passing, silent: Span) {
         let outage = OUTAGE.max(self.rtt.rto(at.near));
-        self.held.stopped |= at.by_clock && silent.min(at.seen.since(at.now)) >= outage;
+        if at.by_clock && silent.min(at.seen.since(at.now)) >= outage {
+            self.held.stopped.get_or_insert(at.seen);
+        }
     }
 
     /// A packet of the receiver comes. `before`: what was outstanding and permitted; `room`: it
@@ -516,16 +524,18 @@ impl Flow {
         let l = &mut self.held;
         let silent = l.heard_at.or(l.until).map_or(Span::ZERO, |heard| at.now.since(heard.max(began)));
         let closed = before.1 == Some(0);
+        // ACKs that passed before had been on their way.
+        let goes_on = l.stopped.is_some_and(|since| at.seen >= since);
         l.close_or_open(at.now, self.window);
         if closed && l.probed {
             l.spend(at.now, Limit::ReceiverApp, bands);
-        } else if !closed && data && (l.timeouts > 0 || l.stopped) {
+        } else if !closed && data && (l.timeouts > 0 || goes_on) {
             // Silence without a repetition is that of a receiver that acknowledges late.
             let is_outage = l.timeouts > 1 || silent >= outage;
             l.spend(at.now, if is_outage { Limit::Outage } else { Limit::Loss }, bands);
         }
         l.timeouts = 0;
-        l.stopped &= !data;
+        l.stopped = l.stopped.filter(|_| !(goes_on && data));
         l.heard_at = Some(at.now);
         l.window_max = l.window_max.max(self.window.unwrap_or(0));
         if let (Some(stamp), Some(window)) = (stamp, window) {
@@ -579,6 +589,30 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_full_if_its_last_opening_is_what_the_sender_heard_last() {
+        let ms = |ms| Time::ZERO + Span::from_ms(ms);
+        let with = |seen: [u64; 4]| {
+            let mut l = Limits::default();
+            for (i, at) in (0..).zip(seen) {
+                l.permit(Permit { stamp: 100 + i, edge: 5000 + 1000 * u64::from(i), window: 5000, seen: ms(at) });
+            }
+            l
+        };
+        let trip = Span::from_ms(40);
+        let mut l = with([0, 10, 20, 30]);
+        assert_eq!(l.window_that_held(5000, 100, trip), None, "nothing is known of before the first one");
+        assert_eq!(l.window_that_held(6000, 101, trip), Some(5000));
+        assert_eq!(l.window_that_held(6000, 102, trip), None, "ten milliseconds are more than an eighth");
+        assert_eq!(with([0, 10, 14, 30]).window_that_held(6000, 102, trip), Some(5000));
+        assert_eq!(l.window_that_held(9000, 102, trip), Some(5000), "the ACK that permits it has not passed");
+        // The clock wraps.
+        let mut l = Limits::default();
+        l.permit(Permit { stamp: u32::MAX, edge: 5000, window: 0, seen: ms(0) });
+        l.permit(Permit { stamp: 3, edge: 9000, window: 4000, seen: ms(5) });
+        assert_eq!(l.window_that_held(6000, 3, trip), Some(0));
+    }
 
     #[test]
     fn bands_stay_few_and_their_sum_exact() {

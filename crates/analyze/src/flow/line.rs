@@ -3,8 +3,8 @@
 //! A train that was acknowledged more slowly than it was sent was stretched by the line (packet
 //! pairs, but of ten segments: ACKs come in lumps). The middle of such rates is the line's. Without
 //! stretched trains, those through a standing queue have it: the line then works all the time. Else
-//! a plateau shows it: most bytes pass at one rate, whatever the flight. Only
-//! trains shorter than a round trip count there: over a round trip a window has a rate, too.
+//! a plateau shows it: most bytes pass at one rate, whatever the flight. Only trains shorter than a
+//! round trip count there: over a round trip a window has a rate, too.
 
 use airtcp_core::units::{Span, Time};
 
@@ -19,11 +19,11 @@ const TIME: Span = Span::from_us(500);
 const STRETCHED: u64 = 2;
 /// Trains before their rate counts, and part of the bytes on a plateau.
 const TRAINS: u32 = 3;
+const PLATEAU_TRAINS: u32 = 12;
+const PLATEAU_PART: f64 = 0.6;
 /// Trains through a queue, and the part of the least round trip that such a queue adds.
 const QUEUED_TRAINS: u32 = 6;
 const QUEUED_PART: u64 = 4;
-const PLATEAU_TRAINS: u32 = 12;
-const PLATEAU_PART: f64 = 0.6;
 
 /// How the rate was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
