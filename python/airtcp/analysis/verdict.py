@@ -18,6 +18,8 @@ FULL: Final = 0.8
 ALL: Final = 0.93
 SAME: Final = 0.15
 """Rates that differ by no more are one."""
+PACED_AT: Final = 1.25
+"""A paced sender lets a window out faster than once a round trip: Linux 1.2 times (`tcp_pacing_ca_ratio`)."""
 LINE_ITSELF: Final = ("trains", "queue")
 """Signs of the line's rate that a sender's own pace does not give."""
 NOTABLE_S: Final = 0.5
@@ -210,7 +212,7 @@ def _is_of_window(flow: Row) -> bool:
     window, rtt = flow["receive_window_max_bytes"], flow["path_rtt_p50_ms"]
     if flow["line_by"] != "plateau" or not window or not rtt:
         return False
-    return bool(abs(8e3 * window / rtt / flow["line_bps"] - 1) <= SAME)
+    return bool(1 - SAME <= flow["line_bps"] * rtt / (8e3 * window) <= PACED_AT)
 
 
 def _receiver_app(flow: Row, seconds: float, share: float) -> Verdict:

@@ -6,6 +6,7 @@ use airtcp_core::tcp::loss::{Hole, Report};
 use airtcp_core::units::{Span, Time};
 
 use super::classify::Spurious;
+use super::limits::Heard;
 use super::{Delivered, Flow, MAX_WINDOW, Passing, State};
 use crate::decode::Segment;
 use crate::send_history::{Marks, NONE, Sent};
@@ -140,7 +141,7 @@ impl Flow {
         }
         let room = advanced || window_changed || newly_sacked || duplicate;
         let stamp = p.options.timestamps.map(|(value, _)| value).filter(|_| !p.has(TcpFlags::SYN));
-        self.limit_of_ack(at, permitted, room, p.payload > 0, data, rto, stamp);
+        self.limit_of_ack(at, &Heard { before: permitted, room, asks: p.payload > 0, data, rto, stamp });
         if advanced || newly_sacked {
             self.line_of_ack(at, covered.newest_seen);
         }

@@ -122,6 +122,23 @@ pub(crate) struct Band {
     pub limit: Limit,
 }
 
+/// A packet of the receiver.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heard {
+    /// What was outstanding and permitted before it.
+    pub before: (u64, Option<u64>),
+    /// It changes either, or reports a loss.
+    pub room: bool,
+    /// It carries data.
+    pub asks: bool,
+    /// Some of what was outstanding is payload.
+    pub data: bool,
+    /// The timeout before it was heard.
+    pub rto: Span,
+    /// Its timestamp, if it is no SYN.
+    pub stamp: Option<u32>,
+}
+
 /// An ACK that moved the right edge of the receive window.
 #[derive(Debug, Clone, Copy)]
 struct Permit {
@@ -502,18 +519,9 @@ impl Flow {
         }
     }
 
-    /// A packet of the receiver comes. `before`: what was outstanding and permitted; `room`: it
-    /// changes either, or reports a loss; `data`: some of what was outstanding is payload.
-    pub(super) fn limit_of_ack(
-        &mut self,
-        at: &Passing,
-        before: (u64, Option<u64>),
-        room: bool,
-        asks: bool,
-        data: bool,
-        rto: Span,
-        stamp: Option<u32>,
-    ) {
+    /// A packet of the receiver comes.
+    pub(super) fn limit_of_ack(&mut self, at: &Passing, heard: &Heard) {
+        let &Heard { before, room, asks, data, rto, stamp } = heard;
         let bands = at.limits.points;
         let (una, next) = (self.una, self.max);
         // Silence before anything was outstanding is nobody's fault.
