@@ -72,7 +72,7 @@ def connection(number: int) -> tuple[str, Spec, Callable[[Outcome], bool]]:
         return lambda truth: passed_bps(truth) >= least_bps
 
     def is_window(truth: Outcome) -> bool:
-        return truth.rwnd_limited_s >= WINDOW_PART * truth.busy_s
+        return bool(truth.rwnd_limited_s >= WINDOW_PART * truth.busy_s)
 
     match name:
         case "full line":
@@ -115,7 +115,7 @@ def passed_bps(truth: Outcome) -> float:
     """Rate at which data passed the middle."""
     times = [packet["middle_s"] for packet in truth.sent if packet["middle_s"] is not None]
     sent = sum(packet["bytes"] for packet in truth.sent if packet["transmission"] == 1)
-    return 8 * sent / max(1e-9, max(times) - min(times))
+    return float(8 * sent / max(1e-9, max(times) - min(times)))
 
 
 def verdict(path: Path) -> str:
