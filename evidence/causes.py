@@ -1,6 +1,6 @@
 """A confusion matrix of `airtcp analyze`: a thousand simulated connections whose cause is known, from each place.
 
-Usage: causes.py [--rows FILE] [--connections N] [--only N ...] [--threads N] [--page evidence/causes.md]
+Usage: causes.py [--rows FILE] [--connections N] [--from N] [--only N ...] [--threads N] [--page evidence/causes.md]
 
 Each connection has a number, from which all is drawn: the cause, the congestion control, rate, round trip and queue.
 Where the simulator's own account shows that the cause did not come about, as with a control that does not fill a line,
@@ -61,8 +61,11 @@ class Cause:
 
 FULL = frozenset({"not_slow", "queue"})
 BUSY, IDLE = (0.9, 1.0), (0.0, 0.7)
-REACHED = 0.6
-"""Part of the rate that a window, a reader or a writer permits, which the flow has if that is what limits it."""
+REACHED = 0.85
+"""Part of the rate that a window, a reader or a writer permits, which the flow has if that is what limits it.
+
+A flow that has less is limited by something else most of the time, such as a control that keeps its window smaller.
+Slow start takes a part of the ten seconds."""
 DRAWS = 20
 LINES = ("router->far", "ap->client")
 CAUSES = {
@@ -269,6 +272,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path, default=Path("runs/causes.jsonl"), metavar="FILE")
     parser.add_argument("--connections", type=int, default=1000)
+    parser.add_argument("--from", type=int, default=0, dest="first", help="number of the first connection")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of connections")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--page", type=Path)
@@ -276,7 +280,9 @@ def main() -> None:
     args.rows.parent.mkdir(parents=True, exist_ok=True)
     rows = [json.loads(line) for line in args.rows.read_text().splitlines()] if args.rows.exists() else []
     known = {row["number"] for row in rows}
-    missing = [number for number in args.only or range(args.connections) if number not in known]
+    missing = [
+        number for number in args.only or range(args.first, args.first + args.connections) if number not in known
+    ]
     with ThreadPoolExecutor(args.threads) as pool, args.rows.open("a") as file:
         jobs = [pool.submit(verdicts, number) for number in missing]
         for done, job in enumerate(as_completed(jobs), 1):

@@ -110,6 +110,34 @@ def test_losses_that_permit_more_are_no_cause() -> None:
     assert found.name == "cannot_tell"
 
 
+@pytest.mark.parametrize("by", ["trains", "queue"])
+def test_a_sender_without_a_queue_that_has_the_rate_of_the_line_is_not_slow(by: str) -> None:
+    row = FLOW | {"limited_cwnd_s": 3.0, "path_rtt_p95_ms": 20.0, "line_bps": 20e6, "line_by": by}
+    assert judge(row).name == "not_slow"  # type: ignore[union-attr]
+    assert judge(row | {"line_by": "plateau"}).name == "cwnd"  # type: ignore[union-attr]
+
+
+def test_one_rate_that_the_window_gives_is_not_the_line() -> None:
+    row = FLOW | {"limited_receive_window_s": 3.0, "line_bps": 13e6, "line_by": "plateau", "path_bps": 13e6}
+    assert judge(row).name == "receive_window"  # type: ignore[union-attr]
+    assert judge(row | {"line_bps": 16e6}).name == "receive_window", "paced at 1.2 times the rate"  # type: ignore[union-attr]
+    assert judge(row | {"line_by": "trains"}).name == "not_slow"  # type: ignore[union-attr]
+
+
+def test_rare_losses_beside_a_queue_tell_nothing() -> None:
+    row = FLOW | {
+        "limited_loss_s": 3.0,
+        "limited_queue_s": 2.0,
+        "data_packets": 20_000,
+        "retransmitted_packets": 10,
+        "timeouts": 0,
+        "line_bps": 60e6,
+        "line_by": "trains",
+    }
+    assert judge(row).name == "cannot_tell"  # type: ignore[union-attr]
+    assert judge(row | {"retransmitted_packets": 200}).name == "loss"  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("extra", "mark"), [(0, "A+"), (4.9, "A+"), (5, "A"), (30, "B"), (60, "C"), (200, "D"), (400, "F"), (None, None)]
 )

@@ -184,6 +184,8 @@ pub(crate) struct Flow {
     data_acked_at: Time,
     reported_at: Time,
     sent_at: Time,
+    /// When data last passed the capture.
+    seen_at: Option<Time>,
     /// Since when something sent later than the first unacknowledged segment has been reported.
     overtaken_at: Option<Time>,
     /// The same, if it was sent a quarter of a round trip later.
@@ -266,6 +268,7 @@ impl Flow {
             data_acked_at: Time::ZERO,
             reported_at: Time::ZERO,
             sent_at: Time::ZERO,
+            seen_at: None,
             overtaken_at: None,
             overtaken_clearly_at: None,
             third_report_at: None,

@@ -90,7 +90,7 @@ table! {
         window_closed_s: F64(f64) = "s in which the receiver's window was closed",
         ends_closed: Bool(bool) = "the receiver's window was closed at the end of the connection",
         line_bps: F64(f64) = "bit/s of payload, rate of the slowest line, NaN: not shown",
-        line_by: Str(Cow<'static, str>) = "how that shows: trains (stretched between capture and receiver), plateau (most bytes at one rate)",
+        line_by: Str(Cow<'static, str>) = "how that shows: trains (stretched between capture and receiver), queue (the rate while one stood), plateau (most bytes at one rate)",
         path_bps: F64(f64) = "bit/s of payload sent while path or receive window limited",
     }
 }

@@ -16,6 +16,12 @@ from airtcp.analysis.limits import Row, brief, extra_ms, grade, is_short, percen
 FULL: Final = 0.8
 """A sender that had this part of the line's rate filled the line."""
 ALL: Final = 0.93
+SAME: Final = 0.15
+"""Rates that differ by no more are one."""
+PACED_AT: Final = 1.25
+"""A paced sender lets a window out faster than once a round trip: Linux 1.2 times (`tcp_pacing_ca_ratio`)."""
+LINE_ITSELF: Final = ("trains", "queue")
+"""Signs of the line's rate that a sender's own pace does not give."""
 NOTABLE_S: Final = 0.5
 """A wait of so many seconds is told, however short the flow is."""
 FAULT_S: Final = 1.0
@@ -32,6 +38,8 @@ LEAST_RTT_MS: Final = 1.0
 TOO_FEW_LOSSES: Final = 3.0
 """Losses that permit so many times the rate (Mathis 1997) do not explain it."""
 MATHIS: Final = 1.22
+RARE: Final = 0.001
+"""Losses below this part of the packets do not explain what a queue explains."""
 
 NOT_SLOW: Final = "not_slow"
 CANNOT_TELL: Final = "cannot_tell"
@@ -190,13 +198,21 @@ def _answer(flow: Row, seconds: float, share: float) -> Verdict:
 
 
 def _receive_window(flow: Row, seconds: float, share: float) -> Verdict:
-    if fills(flow):
+    if fills(flow) and not _is_of_window(flow):
         return _full(flow)
     window, rtt = flow["receive_window_max_bytes"], flow["path_rtt_p50_ms"]
     text = f"Slow because the receiver let no more be on its way, {_of_time(share)}"
     if window and rtt and rtt >= LEAST_RTT_MS:
         text += f": its window of {amount(window)} each {_ms(rtt)} gives {rate(8e3 * window / rtt)} at most"
     return Verdict("receive_window", text, "Larger receive buffers at the receiver help")
+
+
+def _is_of_window(flow: Row) -> bool:
+    """Whether the one rate is that of the window itself: a paced sender with a full window has no other."""
+    window, rtt = flow["receive_window_max_bytes"], flow["path_rtt_p50_ms"]
+    if flow["line_by"] != "plateau" or not window or not rtt:
+        return False
+    return bool(1 - SAME <= flow["line_bps"] * rtt / (8e3 * window) <= PACED_AT)
 
 
 def _receiver_app(flow: Row, seconds: float, share: float) -> Verdict:
@@ -322,6 +338,14 @@ def _loss(flow: Row, seconds: float, share: float) -> Verdict:
             f"Cannot tell: the sender held back, {_of_time(share)}, without a queue; {percent(lost)} of losses would "
             f"have permitted more than its {rate(flow['path_bps'])}",
         )
+    queue = spent(flow)["queue"] / _over(flow)
+    if lost < RARE and queue >= ALSO and not flow["timeouts"]:
+        return Verdict(
+            CANNOT_TELL,
+            f"Cannot tell: losses were rare ({percent(lost)}), and a queue stood {_of_time(queue)}; the line may have "
+            "been full in between, too",
+            "Capture at the slow line, or test it without other traffic",
+        )
     waits = f" and {_times(flow['timeouts'])} a timeout" if flow["timeouts"] else ""
     again = percent(flow["retransmitted_packets"] / sent)
     return Verdict(
@@ -342,7 +366,7 @@ def _permitted(flow: Row, lost: float) -> float | None:
 def _cwnd(flow: Row, seconds: float, share: float) -> Verdict:
     if _over(flow) < BRIEF_S:
         return Verdict(NOT_SLOW, f"Not slow: all data arrived within {_s(_over(flow))}")
-    if fills(flow) and flow["line_by"] == "trains":
+    if fills(flow) and flow["line_by"] in LINE_ITSELF:
         return _full(flow)
     return Verdict(
         "cwnd",
@@ -371,7 +395,7 @@ def _air(flow: Row, seconds: float, share: float) -> Verdict:
 
 
 def _paced(flow: Row, seconds: float, share: float) -> Verdict:
-    if fills(flow) and flow["line_by"] == "trains":
+    if fills(flow) and flow["line_by"] in LINE_ITSELF:
         return _full(flow)
     return Verdict(
         "paced",

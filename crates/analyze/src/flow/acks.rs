@@ -6,6 +6,7 @@ use airtcp_core::tcp::loss::{Hole, Report};
 use airtcp_core::units::{Span, Time};
 
 use super::classify::Spurious;
+use super::limits::Heard;
 use super::{Delivered, Flow, MAX_WINDOW, Passing, State};
 use crate::decode::Segment;
 use crate::send_history::{Marks, NONE, Sent};
@@ -100,6 +101,7 @@ impl Flow {
         }
         self.counts.acks += 1;
         let permitted = (self.flight(), self.window);
+        let rto = self.rtt.rto(at.near);
         let window_changed = self.take_window(p, ack);
         let before = self.una;
         let data = before < self.data_end;
@@ -138,7 +140,8 @@ impl Flow {
             self.infer_delivered(at);
         }
         let room = advanced || window_changed || newly_sacked || duplicate;
-        self.limit_of_ack(at, permitted, room, p.payload > 0, data);
+        let stamp = p.options.timestamps.map(|(value, _)| value).filter(|_| !p.has(TcpFlags::SYN));
+        self.limit_of_ack(at, &Heard { before: permitted, room, asks: p.payload > 0, data, rto, stamp });
         if advanced || newly_sacked {
             self.line_of_ack(at, covered.newest_seen);
         }

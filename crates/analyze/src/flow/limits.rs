@@ -6,8 +6,9 @@
 //!
 //! - an ACK or a new window just before it: the sender waited for that. If what was outstanding
 //!   before filled the receive window, that was the limit (**receiver_app** if the window was
-//!   closed, or less than half of the largest it ever was; else **receive_window**); if not, the
-//!   congestion window.
+//!   closed, or less than three quarters of the largest it ever was; else **receive_window**); if
+//!   not, the congestion window. The timestamp that the data echoes says which ACKs its sender had
+//!   heard. So a full window shows wherever the capture is.
 //! - nothing outstanding, or the last segment was the end of a write and nothing prompted the next:
 //!   the application (**sender_app**). If the peer sent data meanwhile, it was an answer: **idle**
 //!   until the request came, then **think**.
@@ -15,7 +16,8 @@
 //!   which pacing or a shaper before the capture held back: **paced**. With PSH, and if pauses keep
 //!   one rate, an application and a shaper look alike: **steady**.
 //! - a repetition: **loss**; from two timeouts in a row, or with one and a second without a word
-//!   from the receiver: **outage**.
+//!   from the receiver: **outage**. Behind the interruption repetitions may not pass. There an
+//!   outage shows by data that, by its sender's clock, had been held all the while.
 //!
 //! While the receiver's window is closed, and the sender probes it or goes on when it opens, the
 //! limit is **receiver_app**. A full window is no limit where a queue stands: with an empty queue
@@ -26,6 +28,9 @@
 //! start: by half), or **air** if a capture in monitor mode shows that the air was taken meanwhile;
 //! else it is **loss** if anything was repeated before, and **cwnd** if not.
 
+use std::collections::VecDeque;
+
+use airtcp_core::convert::signed32;
 use airtcp_core::units::{Span, Time};
 
 use super::{Flow, Passing, State};
@@ -86,8 +91,17 @@ const AT_SENDER: Span = Span::from_ms(1);
 const FEW: u64 = 4;
 /// Without a word from the receiver for so long, and for a timeout, the path is interrupted.
 const OUTAGE: Span = Span::from_secs(1);
+/// A window is full if the segment's permission came so long, or this part of a round trip, before
+/// the newest ACK that its sender had heard: seven eighths of the window are in use.
+const FULL_TIME: Span = Span::from_ms(1);
+const FULL_PART: u64 = 8;
+/// ACKs that moved the window's edge and that are remembered.
+const PERMITS: usize = 1024;
+/// A window below three quarters of its largest holds data that the application has not read.
+const OPEN_QUARTERS: u64 = 3;
 /// A round trip longer than the least by this part has so much queue in it that a full receive
-/// window is not what limits.
+/// window is not what limits. A window of few segments makes such a queue by its own bursts: there
+/// the round trip has to be twice the least.
 const WINDOW_QUEUE_PART: u64 = 4;
 /// Pauses that keep one rate, before they count as steady; and by which part the rate may differ.
 const STEADY_PAUSES: u32 = 8;
@@ -108,6 +122,34 @@ pub(crate) struct Band {
     pub limit: Limit,
 }
 
+/// A packet of the receiver.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heard {
+    /// What was outstanding and permitted before it.
+    pub before: (u64, Option<u64>),
+    /// It changes either, or reports a loss.
+    pub room: bool,
+    /// It carries data.
+    pub asks: bool,
+    /// Some of what was outstanding is payload.
+    pub data: bool,
+    /// The timeout before it was heard.
+    pub rto: Span,
+    /// Its timestamp, if it is no SYN.
+    pub stamp: Option<u32>,
+}
+
+/// An ACK that moved the right edge of the receive window.
+#[derive(Debug, Clone, Copy)]
+struct Permit {
+    /// Its timestamp.
+    stamp: u32,
+    /// The first byte that may not be sent.
+    edge: u64,
+    window: u64,
+    seen: Time,
+}
+
 #[derive(Debug)]
 pub(super) struct Limits {
     /// All before is accounted for; `None`: nothing was sent yet.
@@ -121,6 +163,11 @@ pub(super) struct Limits {
     ack_at: Option<Time>,
     before: (u64, Option<u64>),
     window_max: u64,
+    /// The last one that did not permit the newest segment comes first, once that is known.
+    permits: VecDeque<Permit>,
+    /// When data passed that had been held before the capture for as long as an outage, after
+    /// silence; until an ACK of it comes.
+    stopped: Option<Time>,
     /// When the peer's data last came, since this end sent data.
     asked_at: Option<Time>,
     /// The receiver's last packet.
@@ -170,6 +217,8 @@ impl Default for Limits {
             ack_at: None,
             before: (0, None),
             window_max: 0,
+            permits: VecDeque::new(),
+            stopped: None,
             asked_at: None,
             heard_at: None,
             timeouts: 0,
@@ -232,7 +281,7 @@ impl Limits {
     }
 
     /// Round trips are above their least by the larger of `QUEUE` and this part of it.
-    fn queue_above(&self, part: u64) -> bool {
+    pub(super) fn queue_above(&self, part: u64) -> bool {
         self.rtt_min.is_some_and(|least| self.rtt > least + (least / part).max(QUEUE))
     }
 
@@ -296,7 +345,32 @@ impl Limits {
     }
 
     fn by_receive_window(&self, window: u64) -> Limit {
-        if window < self.window_max / 2 { Limit::ReceiverApp } else { Limit::ReceiveWindow }
+        if window < self.window_max / 4 * OPEN_QUARTERS { Limit::ReceiverApp } else { Limit::ReceiveWindow }
+    }
+
+    /// An ACK with a timestamp moves the edge.
+    fn permit(&mut self, permit: Permit) {
+        if self.permits.back().is_some_and(|last| last.edge >= permit.edge) {
+            return;
+        }
+        if self.permits.len() == PERMITS {
+            self.permits.pop_front();
+        }
+        self.permits.push_back(permit);
+    }
+
+    /// The window that held the segment up to `end` back until the newest ACKs that its sender had
+    /// heard; none if there was room before. `echo`: the timestamp that the segment echoes.
+    fn window_that_held(&mut self, end: u64, echo: u32, round_trip: Span) -> Option<u64> {
+        while self.permits.get(1).is_some_and(|next| next.edge < end) {
+            self.permits.pop_front();
+        }
+        let before = self.permits.front().filter(|first| first.edge < end)?;
+        let Some(permit) = self.permits.get(1) else { return Some(before.window) };
+        let heard = self.permits.partition_point(|p| signed32(p.stamp.wrapping_sub(echo)) <= 0);
+        let newest = heard.checked_sub(1).and_then(|last| self.permits.get(last))?;
+        let unused = newest.seen.since(permit.seen);
+        (unused <= FULL_TIME.max(round_trip / FULL_PART)).then_some(before.window)
     }
 
     /// A new flight after silence longer than a timeout: the window may have been taken back (RFC
@@ -328,14 +402,21 @@ impl Limits {
 
 impl Flow {
     /// New data is about to count as sent.
-    pub(super) fn limit_of_new(&mut self, at: &Passing, length: u64) {
+    pub(super) fn limit_of_new(&mut self, at: &Passing, length: u64, echo: Option<u32>) {
         let mss = u64::from(self.mss());
         let (flight, bands) = (self.flight(), at.limits.points);
         let full = self.held.before.0 + mss;
         let is_closed = self.window == Some(0);
         let window = self.held.before.1.filter(|&window| self.receiver_scale.is_some() || window == 0);
         let pushed = self.pushed;
+        let end = self.max + length;
+        let (round_trip, scaled) = (self.rtt.srtt(), self.receiver_scale.is_some());
         let l = &mut self.held;
+        // The timestamp tells which ACKs the sender had heard. Without one, time has to.
+        let held_by = match echo.filter(|_| scaled && !l.permits.is_empty()) {
+            Some(echo) => l.window_that_held(end, echo, round_trip),
+            None => None,
+        };
         let prompt = PROMPT + at.slack + self.rtt.srtt() / PROMPT_PART;
         let prompted = l.ack_at.is_some_and(|ack| at.now.since(ack) <= prompt);
         let gap = l.until.map_or(Span::ZERO, |until| at.now.since(until));
@@ -346,9 +427,11 @@ impl Flow {
         } else if is_closed {
             l.probed = true;
             Limit::ReceiverApp
-        } else if let Some(window) = window.filter(|&window| prompted && full > window) {
+        } else if let Some(window) = held_by.or(window.filter(|&window| prompted && full > window)) {
             match l.by_receive_window(window) {
-                Limit::ReceiveWindow if l.queue_above(WINDOW_QUEUE_PART) => l.queue(at.air_busy),
+                Limit::ReceiveWindow if l.queue_above(if window <= FEW * mss { 1 } else { WINDOW_QUEUE_PART }) => {
+                    l.queue(at.air_busy)
+                }
                 limit => limit,
             }
         } else if flight == 0 && !(prompted && !l.short && l.asked_at.is_none()) {
@@ -415,7 +498,7 @@ impl Flow {
         }
         if timeout {
             l.timeouts += 1;
-        } else if l.timeouts == 0 {
+        } else if l.timeouts == 0 && l.stopped.is_none() {
             let limit = match l.queue_above(QUEUE_PART) {
                 true if at.air_busy => Limit::Air,
                 true => Limit::Queue,
@@ -427,36 +510,45 @@ impl Flow {
         l.slow_start = false;
     }
 
-    /// A packet of the receiver comes. `before`: what was outstanding and permitted; `room`: it
-    /// changes either, or reports a loss; `data`: some of what was outstanding is payload.
-    pub(super) fn limit_of_ack(
-        &mut self,
-        at: &Passing,
-        before: (u64, Option<u64>),
-        room: bool,
-        asks: bool,
-        data: bool,
-    ) {
+    /// Data passes that was sent at `at.now`, by its sender's clock. `silent`: no data had passed.
+    /// What was held before the capture for so long found a path that was interrupted.
+    pub(super) fn limit_of_held(&mut self, at: &Passing, silent: Span) {
+        let outage = OUTAGE.max(self.rtt.rto(at.near));
+        if at.by_clock && silent.min(at.seen.since(at.now)) >= outage {
+            self.held.stopped.get_or_insert(at.seen);
+        }
+    }
+
+    /// A packet of the receiver comes.
+    pub(super) fn limit_of_ack(&mut self, at: &Passing, heard: &Heard) {
+        let &Heard { before, room, asks, data, rto, stamp } = heard;
         let bands = at.limits.points;
         let (una, next) = (self.una, self.max);
         // Silence before anything was outstanding is nobody's fault.
         let began = self.flight_began_at;
         // Where round trips take seconds, so does every answer.
-        let outage = OUTAGE.max(self.rtt.rto(at.near));
+        let outage = OUTAGE.max(rto);
+        let window = self.window;
         let l = &mut self.held;
         let silent = l.heard_at.or(l.until).map_or(Span::ZERO, |heard| at.now.since(heard.max(began)));
         let closed = before.1 == Some(0);
+        // ACKs that passed before had been on their way.
+        let goes_on = l.stopped.is_some_and(|since| at.seen >= since);
         l.close_or_open(at.now, self.window);
         if closed && l.probed {
             l.spend(at.now, Limit::ReceiverApp, bands);
-        } else if !closed && data && l.timeouts > 0 {
+        } else if !closed && data && (l.timeouts > 0 || goes_on) {
             // Silence without a repetition is that of a receiver that acknowledges late.
             let is_outage = l.timeouts > 1 || silent >= outage;
             l.spend(at.now, if is_outage { Limit::Outage } else { Limit::Loss }, bands);
         }
         l.timeouts = 0;
+        l.stopped = l.stopped.filter(|_| !(goes_on && data));
         l.heard_at = Some(at.now);
         l.window_max = l.window_max.max(self.window.unwrap_or(0));
+        if let (Some(stamp), Some(window)) = (stamp, window) {
+            l.permit(Permit { stamp, edge: una + window, window, seen: at.seen });
+        }
         if room {
             l.ack_at = Some(at.now);
             l.before = before;
@@ -505,6 +597,30 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_full_if_its_last_opening_is_what_the_sender_heard_last() {
+        let ms = |ms| Time::ZERO + Span::from_ms(ms);
+        let with = |seen: [u64; 4]| {
+            let mut l = Limits::default();
+            for (i, at) in (0..).zip(seen) {
+                l.permit(Permit { stamp: 100 + i, edge: 5000 + 1000 * u64::from(i), window: 5000, seen: ms(at) });
+            }
+            l
+        };
+        let trip = Span::from_ms(40);
+        let mut l = with([0, 10, 20, 30]);
+        assert_eq!(l.window_that_held(5000, 100, trip), None, "nothing is known of before the first one");
+        assert_eq!(l.window_that_held(6000, 101, trip), Some(5000));
+        assert_eq!(l.window_that_held(6000, 102, trip), None, "ten milliseconds are more than an eighth");
+        assert_eq!(with([0, 10, 14, 30]).window_that_held(6000, 102, trip), Some(5000));
+        assert_eq!(l.window_that_held(9000, 102, trip), Some(5000), "the ACK that permits it has not passed");
+        // The clock wraps.
+        let mut l = Limits::default();
+        l.permit(Permit { stamp: u32::MAX, edge: 5000, window: 0, seen: ms(0) });
+        l.permit(Permit { stamp: 3, edge: 9000, window: 4000, seen: ms(5) });
+        assert_eq!(l.window_that_held(6000, 3, trip), Some(0));
+    }
 
     #[test]
     fn bands_stay_few_and_their_sum_exact() {

@@ -2,8 +2,9 @@
 //!
 //! A train that was acknowledged more slowly than it was sent was stretched by the line (packet
 //! pairs, but of ten segments: ACKs come in lumps). The middle of such rates is the line's. Without
-//! stretched trains a plateau shows it: most bytes pass at one rate, whatever the flight. Only
-//! trains shorter than a round trip count there: over a round trip a window has a rate, too.
+//! stretched trains, those through a standing queue have it: the line then works all the time. Else
+//! a plateau shows it: most bytes pass at one rate, whatever the flight. Only trains shorter than a
+//! round trip count there: over a round trip a window has a rate, too.
 
 use airtcp_core::units::{Span, Time};
 
@@ -20,11 +21,15 @@ const STRETCHED: u64 = 2;
 const TRAINS: u32 = 3;
 const PLATEAU_TRAINS: u32 = 12;
 const PLATEAU_PART: f64 = 0.6;
+/// Trains through a queue, and the part of the least round trip that such a queue adds.
+const QUEUED_TRAINS: u32 = 6;
+const QUEUED_PART: u64 = 4;
 
 /// How the rate was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     Trains,
+    Queue,
     Plateau,
 }
 
@@ -32,6 +37,7 @@ impl By {
     pub(super) fn name(self) -> &'static str {
         match self {
             By::Trains => "trains",
+            By::Queue => "queue",
             By::Plateau => "plateau",
         }
     }
@@ -43,6 +49,8 @@ struct Train {
     acked: Time,
     sent: Time,
     acks: u32,
+    /// A queue stood all the while.
+    queued: bool,
 }
 
 #[derive(Debug, Default)]
@@ -51,15 +59,18 @@ pub(super) struct Line {
     /// Bits per second, weighed by bytes.
     all: Histogram,
     stretched: Histogram,
+    queued: Histogram,
 }
 
 impl Line {
     /// Bits per second of payload, and how they were found.
     pub(super) fn rate(&self) -> Option<(u64, By)> {
         let trains = self.stretched.percentile(50).filter(|_| self.stretched.count >= TRAINS);
+        let queued = self.queued.percentile(50).filter(|_| self.queued.count >= QUEUED_TRAINS);
         let plateau = self.all.plateau().filter(|&(_, part)| self.all.count >= PLATEAU_TRAINS && part >= PLATEAU_PART);
         match (trains, plateau) {
             (Some(by_trains), plateau) => Some((by_trains.max(plateau.map_or(0, |(rate, _)| rate)), By::Trains)),
+            (None, _) if queued.is_some() => queued.map(|rate| (rate, By::Queue)),
             (None, Some((rate, _))) => Some((rate, By::Plateau)),
             (None, None) => None,
         }
@@ -74,13 +85,15 @@ impl Flow {
         // Without SACK an ACK after a loss tells of what came long before.
         let is_told = self.state == State::Open || self.sack;
         let round_trip = self.rtt.srtt() + at.near;
+        let queued = self.held.queue_above(QUEUED_PART);
         let line = &mut self.line;
         let Some(mut train) = line.train.take().filter(|train| is_told && train.delivered <= delivered) else {
             let begins = is_told && newest_seen > Time::ZERO;
-            line.train = begins.then_some(Train { delivered, acked: at.seen, sent: newest_seen, acks: 0 });
+            line.train = begins.then_some(Train { delivered, acked: at.seen, sent: newest_seen, acks: 0, queued });
             return;
         };
         train.acks += 1;
+        train.queued &= queued;
         let bytes = delivered - train.delivered;
         let took = at.seen.since(train.acked);
         if newest_seen == Time::ZERO || bytes < enough || train.acks < ACKS || took < TIME {
@@ -95,6 +108,9 @@ impl Flow {
         if newest_seen.since(train.sent) * STRETCHED < took {
             line.stretched.add(rate, bytes);
         }
-        line.train = Some(Train { delivered, acked: at.seen, sent: newest_seen, acks: 0 });
+        if train.queued {
+            line.queued.add(rate, bytes);
+        }
+        line.train = Some(Train { delivered, acked: at.seen, sent: newest_seen, acks: 0, queued });
     }
 }

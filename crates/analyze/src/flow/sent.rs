@@ -61,6 +61,8 @@ impl Flow {
             }
             self.first_data.get_or_insert((at.now, start));
         }
+        let silent = self.seen_at.replace(at.seen).map_or(Span::ZERO, |last| at.seen.since(last));
+        self.limit_of_held(at, silent);
         self.note_ip_id(p);
         if self.is_keep_alive(at, p, start, end) {
             self.counts.keep_alives += 1;
@@ -144,7 +146,7 @@ impl Flow {
 
     fn on_new(&mut self, at: &Passing, p: &Segment, start: u64, end: u64) {
         if p.payload > 0 {
-            self.limit_of_new(at, end - start);
+            self.limit_of_new(at, end - start, p.options.timestamps.map(|(_, echo)| echo));
         }
         if self.flight() == 0 {
             self.flight_began_at = at.now;
