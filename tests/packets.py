@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 MSS = 1448
@@ -107,7 +108,7 @@ class Tcp:
         self.packet(at + rtt, "client", ACK)
         return at + rtt + client_wait
 
-    def data(self, at: float, side: str = "server", payload: int = MSS, flags: int = ACK, **more: int) -> None:
+    def data(self, at: float, side: str = "server", payload: int = MSS, flags: int = ACK, **more: Any) -> None:
         self.packet(at, side, flags, payload, **more)
 
     def ack(self, at: float, side: str = "client", upto: int | None = None, window: int = WINDOW) -> None:

@@ -76,8 +76,10 @@ def analyze(args: argparse.Namespace) -> int:
         # The folder is complete. A second interrupt ends the output to the screen.
         with Interrupts().at_once():
             _show(args, analysis, printed)
+            # The tables of a result that is not saved go with the folder.
+            why = nothing_in(analysis)
     _tell_left_out(args, analysis, printed)
-    return _end(analysis, interrupts, out if is_saved else None, quiet=args.quiet)
+    return _end(analysis, interrupts, out if is_saved else None, why, quiet=args.quiet)
 
 
 def _open(args: argparse.Namespace, keep: Keep) -> Reading:
@@ -142,7 +144,7 @@ def _tell_left_out(args: argparse.Namespace, analysis: Analysis, printed: JsonOu
             say(f"{on_one_line(analysis.file)}: {count} of {rows} rows of `{name}` are left out: {print_more}")
 
 
-def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: bool) -> int:
+def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, why: str | None, *, quiet: bool) -> int:
     read = f"{analysis.capture['packets']} packets"
     kept = f"kept in {out}" if out is not None else "shown"
     if not quiet:
@@ -155,7 +157,7 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
     if analysis.interrupted:
         say(f"{on_one_line(analysis.file)}: interrupted after {read}; the results are {kept}")
         return interrupts.code
-    if (why := nothing_in(analysis)) is not None:
+    if why is not None:
         say(f"error: {on_one_line(analysis.file)}: {why}; the results are {kept}")
         return FAILURE
     if not quiet:
@@ -164,9 +166,9 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
 
 
 def nothing_in(analysis: Analysis) -> str | None:
-    """Why there is neither a flow nor a station to tell of; `None`: there is."""
+    """Why there is nothing to tell of, neither flow, station, QUIC nor failure; `None`: there is."""
     packets, tcp = (int(analysis.capture[name]) for name in ("packets", "tcp_packets"))
-    if analysis.totals["flows"] or analysis.totals["stations"]:
+    if any(analysis.totals[name] for name in ("flows", "stations", "quic", "findings")):
         return None
     if not packets:
         return "no packet in it"
