@@ -57,7 +57,7 @@ MISTAKES = [
     ("advise S --ap mt76", "has no WLAN"),
     ("advise S --flow 1", "--flow is for captures"),
     ("advise home --set nodes.x.count=3", "error: --set nodes.x.count=3: nodes: `x`"),
-    ("advise damaged.pcap", "there is nothing to model; packet 66, byte"),
+    ("advise damaged.pcap", "capture a longer upload or download; packet 66, byte"),
     ("exec nobody true", "airtcp exec nobody -- true"),
     ("study run efr --set nokey=3", "; and 12 more experiments"),
     ("advise C --flow 99", "no flow has the number 99"),
