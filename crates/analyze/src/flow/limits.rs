@@ -125,7 +125,7 @@ pub(crate) struct Band {
 /// A packet of the receiver.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heard {
-    /// What was outstanding and permitted before it.
+    /// Bytes outstanding and permitted before it.
     pub before: (u64, Option<u64>),
     /// It changes either, or reports a loss.
     pub room: bool,
