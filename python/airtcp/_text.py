@@ -59,3 +59,8 @@ def amount(number: float) -> str:
         if number >= size * 0.9995:
             return f"{number / size:.3g} {unit}" if number < size * 999.5 else f"{number / size:.0f} {unit}"
     return f"{number:.0f} B"
+
+
+def endpoint(host: str, port: int) -> str:
+    """`10.0.0.1:443`, `[2001:db8::1]:443`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -67,7 +67,7 @@ table! {
         path_rtt_p95_ms: F64(f64) = "ms, 95 percent of the sender's round trips do not exceed it",
         receive_window_max_bytes: F64(f64) = "bytes, largest receive window, NaN: none seen",
         limited_receive_window_s: F64(f64) = "s in which the receive window held the sender back",
-        limited_receiver_app_s: F64(f64) = "s in which the receiver's application did: it had closed the window, or more than half of it",
+        limited_receiver_app_s: F64(f64) = "s in which the receiver's application did: it had closed the window, or more than a quarter of it",
         limited_sender_app_s: F64(f64) = "s in which the sender's application had nothing to send",
         limited_think_s: F64(f64) = "s from a request's last packet to the first packet of its answer",
         limited_idle_s: F64(f64) = "s in which all was acknowledged and the peer had asked for nothing",

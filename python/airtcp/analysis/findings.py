@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import polars as pl
 
+from airtcp._text import endpoint
+
 SCAN_PORTS: Final = 50
 """Attempts on so many ports of one host are a scan."""
 
@@ -55,7 +57,7 @@ def _to(rows: pl.DataFrame) -> str:
     ends = rows.group_by("destination", "destination_port").len().sort("len", "destination", descending=[True, False])
     host, port, _ = ends.row(0)
     others = ends.height - 1
-    end = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    end = endpoint(host, port)
     return f"{end}{f' and {others} more' if others else ''}"
 
 

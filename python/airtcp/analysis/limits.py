@@ -14,7 +14,7 @@ LIMITS: Final = {
     "receive_window": ("receive window", "the receive window was full, and the receiver's application kept up"),
     "receiver_app": (
         "slow receiver",
-        "the receiver's application did not read: more than half of the window was closed",
+        "the receiver's application did not read: more than a quarter of the window was closed",
     ),
     "sender_app": ("sender's application", "the sender's application had nothing to send"),
     "think": ("think time", "from a request's last packet to the first packet of its answer"),

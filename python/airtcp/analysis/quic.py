@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from airtcp._text import amount
+from airtcp._text import amount, endpoint
 
 ROWS: Final = 10
 """Connections that are shown, those with most bytes first."""
@@ -37,7 +37,7 @@ def largest(connections: pl.LazyFrame, n: int = ROWS) -> list[Json]:
 def sentence(row: Mapping[str, Any]) -> str:
     """One connection: size and rate, then round trip, pauses, and what does not show."""
     down = row["server_bytes"] >= row["client_bytes"]
-    ends = [_end(row, "server"), _end(row, "client")]
+    ends = [endpoint(row[side], row[f"{side}_port"]) for side in ("server", "client")]
     source, destination = ends if down else ends[::-1]
     size = row["server_bytes" if down else "client_bytes"]
     text = f"QUIC, {amount(size)} from {source} to {destination}"
@@ -68,8 +68,3 @@ def _pauses(row: Mapping[str, Any]) -> str:
         f" The sender paused {times}, {row['stalled_s']:.3g} s in all;"
         " an application without data and an outage look alike."
     )
-
-
-def _end(row: Mapping[str, Any], side: str) -> str:
-    host, port = row[side], row[f"{side}_port"]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

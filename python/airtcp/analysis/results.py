@@ -16,6 +16,7 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp._manifest import read_manifest
+from airtcp._text import endpoint
 from airtcp.analysis import limits, quic, stations, verdict
 from airtcp.analysis.findings import findings
 from airtcp.results import MANIFEST, OfTables, Tables
@@ -308,5 +309,4 @@ def sentence(flow: Mapping[str, Any], held: Sequence[int] | None = None) -> str:
 
 def address(flow: Mapping[str, Any], side: str) -> str:
     """`10.0.0.1:443`, `[2001:db8::1]:443`."""
-    host, port = flow[side], flow[f"{side}_port"]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return endpoint(flow[side], flow[f"{side}_port"])

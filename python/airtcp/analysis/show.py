@@ -139,7 +139,7 @@ def _quic(rows: Sequence[Row]) -> list[Table | Text]:
             rtt = row["handshake_far_ms"] + (row["handshake_near_ms"] or 0.0)
         rate = row["rate_bps"]
         table.add_row(
-            f"{row['client']}:{row['client_port']}\n{row['server']}:{row['server_port']}",
+            f"{address(row, 'client')}\n{address(row, 'server')}",
             amount(row["client_bytes"]),
             amount(row["server_bytes"]),
             decimal(None if rate is None else rate / 1e6, 2),
